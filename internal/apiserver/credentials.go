@@ -2,14 +2,21 @@ package apiserver
 
 import (
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/node-authorizer/node-authorizer/nodeidentity"
 )
 
 // maxFile is the maximum size of a file, in bytes.
@@ -144,4 +151,107 @@ func readFile(path string) ([]byte, error) {
 		err = fmt.Errorf("read %s: %w: it has more than %d bytes", path, errTooLarge, maxFile)
 	}
 	return text, err
+}
+
+// Inspection has the content of the files of a connection, without secrets.
+type Inspection struct {
+	// ClientCertificate is nil if the credentials are no certificate.
+	ClientCertificate *x509.Certificate
+	// Authorities verify the API server's certificate. Without any, the host's are used.
+	Authorities []*x509.Certificate
+	// SecretFiles are the paths of the files with keys and tokens.
+	SecretFiles []string
+}
+
+// Inspect reads the files of a kubeconfig, whose path is in a field of the configuration. It fails if and only if [Open]
+// does. It sends no request, and runs no credential plugin.
+func Inspect(field, kubeconfig string) (*Inspection, error) {
+	c, err := Open(Options{Kubeconfig: kubeconfig, Field: field})
+	if err != nil {
+		return nil, err
+	}
+	named, err := c.load(sha256.New())
+	if err != nil {
+		return nil, err
+	}
+	found := &Inspection{SecretFiles: secretFiles(kubeconfig, named)}
+	inlined := rest.CopyConfig(named)
+	if err := inline(field, inlined); err != nil {
+		return nil, err
+	}
+	found.Authorities = certificatesIn(inlined.CAData)
+	if pair, err := tls.X509KeyPair(inlined.CertData, inlined.KeyData); err == nil {
+		found.ClientCertificate = pair.Leaf
+	}
+	return found, nil
+}
+
+// secretFiles returns the files that hold the secrets of a config.
+func secretFiles(kubeconfig string, config *rest.Config) []string {
+	var files []string
+	if file, err := clientcmd.LoadFromFile(kubeconfig); err == nil {
+		for _, user := range file.AuthInfos {
+			if len(user.ClientKeyData) > 0 || user.Token != "" || user.Password != "" {
+				files = append(files, kubeconfig)
+				break
+			}
+		}
+	}
+	for _, path := range []string{config.KeyFile, config.BearerTokenFile} {
+		if path != "" {
+			files = append(files, path)
+		}
+	}
+	return files
+}
+
+// certificatesIn returns the certificates in PEM data that can be parsed.
+func certificatesIn(data []byte) []*x509.Certificate {
+	var found []*x509.Certificate
+	for {
+		var block *pem.Block
+		if block, data = pem.Decode(data); block == nil {
+			return found
+		}
+		if certificate, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			found = append(found, certificate)
+		}
+	}
+}
+
+// Users returns the names that the current credentials say that the user has: the common name of the
+// client certificate, and the service account of the token. Nothing is verified, and the API server
+// is not asked. Other credentials name nobody. The result must not be changed.
+func (c *Connection) Users() []string { return *c.users.Load() }
+
+func usersOf(config *rest.Config) []string {
+	var users []string
+	if pair, err := tls.X509KeyPair(config.CertData, config.KeyData); err == nil && pair.Leaf.Subject.CommonName != "" {
+		users = append(users, pair.Leaf.Subject.CommonName)
+	}
+	account := subjectOf(config.BearerToken)
+	if _, _, ok := nodeidentity.ServiceAccount(account); ok {
+		users = append(users, account)
+	}
+	return users
+}
+
+// subjectOf returns the subject of a JSON Web Token; empty if the token is none.
+func subjectOf(token string) string {
+	parts := strings.Split(token, ".")
+	const parted = 3
+	if len(parts) != parted {
+		return ""
+	}
+	text, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Subject string `json:"sub"`
+	}
+	if json.Unmarshal(text, &claims) != nil {
+		return ""
+	}
+	return claims.Subject
 }

@@ -105,7 +105,7 @@ func (s *accessSpec) review(apiVersion string) (*AccessReview, error) {
 // Answer asks an authorizer and returns the response document: a SubjectAccessReview with
 // only a status, in the version of the request.
 func (r *AccessReview) Answer(ctx context.Context, authorize Authorize) []byte {
-	return encode(&accessAnswer{accessReviewKind, r.apiVersion, r.status(ctx, authorize)})
+	return encode(&statusDocument[accessStatus]{accessReviewKind, r.apiVersion, r.status(ctx, authorize)})
 }
 
 // answerWith is Answer with the metadata and the spec of the document of the review. It also reports whether the
@@ -154,17 +154,10 @@ type AccessAnswer struct {
 // Authorize authorizes a request. It must be safe for concurrent use, and must not keep the request.
 type Authorize func(ctx context.Context, req *access.Request) AccessAnswer
 
-// The answer is the same in both versions.
-type (
-	accessAnswer struct {
-		Kind       string       `json:"kind"`
-		APIVersion string       `json:"apiVersion"`
-		Status     accessStatus `json:"status"`
-	}
-	accessStatus struct {
-		Allowed         bool   `json:"allowed"`
-		Denied          bool   `json:"denied,omitzero"`
-		Reason          string `json:"reason,omitzero"`
-		EvaluationError string `json:"evaluationError,omitzero"`
-	}
-)
+// accessStatus is the same in both versions.
+type accessStatus struct {
+	Allowed         bool   `json:"allowed"`
+	Denied          bool   `json:"denied,omitzero"`
+	Reason          string `json:"reason,omitzero"`
+	EvaluationError string `json:"evaluationError,omitzero"`
+}

@@ -62,7 +62,6 @@ func readings() []reading {
 	return []reading{skip[[]metav1.ManagedFieldsEntry](), bounded[metav1.OwnerReference](), shortQuantities()}
 }
 
-// podReadings are the readings of all pods.
 func podReadings() []reading {
 	return []reading{
 		skip[corev1.Affinity](), skip[[]corev1.Toleration](), skip[[]corev1.HostAlias](), skip[corev1.PodSecurityContext](),

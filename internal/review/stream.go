@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/node-authorizer/node-authorizer/internal/strictjson"
+	"github.com/node-authorizer/node-authorizer/verdict"
 )
 
 // Summary counts the documents of a stream.
@@ -41,30 +42,10 @@ type Evaluators struct {
 func Stream(ctx context.Context, evaluators Evaluators, in io.Reader, out io.Writer) (Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	workers := runtime.GOMAXPROCS(0)
-	p := &pipeline{
-		evaluators: evaluators,
-		free:       make(chan *batch, 2*workers+1),
-		work:       make(chan *batch, 2*workers+1),
-		ordered:    make(chan *batch, 2*workers+1),
-	}
-	for range cap(p.free) {
-		p.free <- &batch{done: make(chan struct{}, 1)}
-	}
-	for range workers {
-		go p.answer(ctx)
-	}
-	go p.read(ctx, in)
-	return p.write(ctx, out)
-}
-
-// pipeline connects one reader, several workers and one writer. Each batch goes
-// from free through work and ordered back to free.
-type pipeline struct {
-	evaluators Evaluators
-	free       chan *batch
-	work       chan *batch
-	ordered    chan *batch
+	ordered := make(chan *batch, 2*runtime.GOMAXPROCS(0))
+	s := &source{ctx: ctx, evaluators: evaluators, ordered: ordered, in: bufio.NewReaderSize(in, chunk), batch: newBatch(1, 1)}
+	go s.read()
+	return writeAnswers(ctx, ordered, out)
 }
 
 // batch is a part of the input with whole documents, and their answers.
@@ -74,35 +55,28 @@ type batch struct {
 	// first is the number of the first document, and line the number of the first line,
 	// both from 1.
 	first, line int
-	// broken is the error of the document that follows the last span.
+	// broken is the error of the document that is the last span.
 	broken error
 	end    bool
 
 	output  bytes.Buffer
 	answers Summary
 	err     error
-	done    chan struct{}
+	done    chan struct{} // is closed when the documents have been answered
 }
 
-func (b *batch) reset(first, line int) {
-	b.input, b.spans = b.input[:0], b.spans[:0]
-	b.first, b.line, b.broken, b.end = first, line, nil, false
-	b.output.Reset()
-	b.answers, b.err = Summary{}, nil
+func newBatch(first, line int) *batch {
+	return &batch{first: first, line: line, done: make(chan struct{})}
 }
 
-// read cuts the input into batches until it ends or a document is broken.
-func (p *pipeline) read(ctx context.Context, in io.Reader) {
-	s := &source{ctx: ctx, pipeline: p, in: bufio.NewReaderSize(in, chunk), batch: p.take(ctx, 1, 1)}
-	if s.batch == nil {
-		return
-	}
+// read cuts the input into batches until it ends, a document is broken, or the context ends.
+func (s *source) read() {
 	d := jsontext.NewDecoder(s, syntax())
 	for {
 		length, err := nextDocument(d)
 		b := s.batch
 		switch {
-		case b == nil: // interrupted
+		case s.ctx.Err() != nil:
 			return
 		case err != nil:
 			b.end = true
@@ -114,7 +88,7 @@ func (p *pipeline) read(ctx context.Context, in io.Reader) {
 				rest := bytes.TrimLeft(b.input[b.complete():], " \t\r\n")
 				b.spans = append(b.spans, span{len(b.input) - len(rest), len(b.input)})
 			}
-			p.send(ctx, b)
+			s.send(b)
 			return
 		}
 		end := int(d.InputOffset() - s.begin)
@@ -148,10 +122,11 @@ func nextDocument(d *jsontext.Decoder) (length int, err error) {
 
 // source is the input of the decoder that finds the documents. It copies what the decoder reads into the current batch.
 type source struct {
-	ctx      context.Context
-	pipeline *pipeline
-	in       *bufio.Reader
-	// batch is nil after an interruption. It begins at this position of the input.
+	ctx        context.Context
+	evaluators Evaluators
+	ordered    chan<- *batch
+	in         *bufio.Reader
+	// batch begins at this position of the input.
 	batch *batch
 	begin int64
 	// err is why the input cannot be read further.
@@ -164,7 +139,8 @@ const chunk = 128 << 10
 // Read sends the documents so far to be answered before it waits for more input.
 func (s *source) Read(p []byte) (int, error) {
 	if s.in.Buffered() == 0 && len(s.batch.spans) > 0 {
-		if s.split(); s.batch == nil {
+		s.split()
+		if s.ctx.Err() != nil {
 			return 0, context.Cause(s.ctx)
 		}
 	}
@@ -193,56 +169,27 @@ func (b *batch) complete() int {
 func (s *source) split() {
 	b := s.batch
 	end := b.complete()
-	s.batch = s.pipeline.take(s.ctx, b.first+len(b.spans), b.line+lines(b.input[:end]))
-	if s.batch == nil {
-		return
-	}
+	s.batch = newBatch(b.first+len(b.spans), b.line+lines(b.input[:end]))
 	s.begin += int64(end)
 	s.batch.input = append(s.batch.input, b.input[end:]...)
 	b.input = b.input[:end]
-	if !s.pipeline.send(s.ctx, b) {
-		s.batch = nil
+	s.send(b)
+}
+
+// send lets a batch be answered. The channel limits how many there are at a time.
+func (s *source) send(b *batch) {
+	select {
+	case s.ordered <- b:
+		go b.answer(s.ctx, s.evaluators)
+	case <-s.ctx.Done():
 	}
 }
 
 // lines counts the line breaks in b.
 func lines(b []byte) int { return bytes.Count(b, []byte{'\n'}) }
 
-func (p *pipeline) take(ctx context.Context, first, line int) *batch {
-	select {
-	case b := <-p.free:
-		b.reset(first, line)
-		return b
-	case <-ctx.Done():
-		return nil
-	}
-}
-
-func (p *pipeline) send(ctx context.Context, b *batch) bool {
-	for _, to := range []chan *batch{p.ordered, p.work} {
-		select {
-		case to <- b:
-		case <-ctx.Done():
-			return false
-		}
-	}
-	return true
-}
-
-// answer is one worker.
-func (p *pipeline) answer(ctx context.Context) {
-	for {
-		select {
-		case b := <-p.work:
-			b.answer(ctx, p.evaluators)
-			b.done <- struct{}{}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 func (b *batch) answer(ctx context.Context, evaluators Evaluators) {
+	defer close(b.done)
 	for i, s := range b.spans {
 		allowed, err := false, b.broken
 		if err == nil || i < len(b.spans)-1 {
@@ -259,13 +206,12 @@ func (b *batch) answer(ctx context.Context, evaluators Evaluators) {
 	}
 }
 
-// write writes the answers in order.
-func (p *pipeline) write(ctx context.Context, out io.Writer) (Summary, error) {
+func writeAnswers(ctx context.Context, ordered <-chan *batch, out io.Writer) (Summary, error) {
 	var total Summary
 	for {
 		var b *batch
 		select {
-		case b = <-p.ordered:
+		case b = <-ordered:
 		case <-ctx.Done():
 			return total, context.Cause(ctx)
 		}
@@ -284,7 +230,6 @@ func (p *pipeline) write(ctx context.Context, out io.Writer) (Summary, error) {
 		if b.err != nil || b.end {
 			return total, b.err
 		}
-		p.free <- b
 	}
 }
 
@@ -302,3 +247,36 @@ func (e *DocumentError) Error() string {
 }
 
 func (e *DocumentError) Unwrap() error { return e.Err }
+
+const wantEither = accessReviewKind + " of " + accessReviewVersion + " or " + wantAdmission
+
+// answer writes the answer to a document of either kind. It reports whether the answer
+// allows the request.
+func (e *Evaluators) answer(ctx context.Context, document []byte, out *bytes.Buffer) (allowed bool, err error) {
+	header, err := readHeader(document)
+	if err != nil {
+		return false, strictjson.Explain(err)
+	}
+	var text []byte
+	switch header.Kind {
+	case accessReviewKind:
+		var review *AccessReview
+		if review, err = DecodeAccessReview(document); err == nil {
+			text, allowed, err = review.answerWith(ctx, e.Authorize, document)
+		}
+	case admissionKind:
+		var review *AdmissionReview
+		if review, err = DecodeAdmission(document, e.Reads); err == nil {
+			answer := e.Admit(ctx, review.Request())
+			text, allowed = review.Respond(answer), answer.Decision == verdict.Allow
+		}
+	default:
+		err = &kindError{header, wantEither}
+	}
+	if err != nil {
+		return false, err
+	}
+	out.Write(text)
+	out.WriteByte('\n')
+	return allowed, nil
+}

@@ -105,13 +105,7 @@ type Authentication struct {
 	Refusal *iam.Refusal
 }
 
-// tokenAnswer is the answer, which is the same in both versions.
-type tokenAnswer struct {
-	Kind       string      `json:"kind"`
-	APIVersion string      `json:"apiVersion"`
-	Status     tokenStatus `json:"status"`
-}
-
+// tokenStatus is the same in both versions.
 type tokenStatus struct {
 	Authenticated bool      `json:"authenticated"`
 	User          *userInfo `json:"user,omitzero"`
@@ -132,5 +126,5 @@ func (r *TokenReview) Answer(a Authentication) []byte {
 		u := a.User
 		status = tokenStatus{Authenticated: true, User: &userInfo{u.Username, u.UID, u.Groups, u.Extra}, Audiences: a.Audiences}
 	}
-	return encode(&tokenAnswer{tokenReviewKind, r.apiVersion, status})
+	return encode(&statusDocument[tokenStatus]{tokenReviewKind, r.apiVersion, status})
 }

@@ -19,11 +19,6 @@ import (
 // for this server's answer, 10 seconds by default.
 const accessReviewTimeout = 3 * time.Second
 
-// accessReviewRetry is the backoff of failed requests.
-func accessReviewRetry() *wait.Backoff {
-	return &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3}
-}
-
 // accessReviews sends the extra authorization checks to the API server. Its authorizers, such
 // as RBAC, decide.
 type accessReviews struct {
@@ -43,7 +38,7 @@ func newAccessReviews(cluster *rest.Config, config v1alpha1.AccessReviews, faile
 		SubjectAccessReviewClient: client,
 		AllowCacheTTL:             config.AllowedTTL.Duration,
 		DenyCacheTTL:              config.DeniedTTL.Duration,
-		WebhookRetryBackoff:       accessReviewRetry(),
+		WebhookRetryBackoff:       &wait.Backoff{Duration: 100 * time.Millisecond, Factor: 2, Jitter: 0.2, Steps: 3},
 	}.New()
 	if err != nil {
 		return nil, fmt.Errorf("ask cluster %s for access reviews: %w", cluster.Host, err)

@@ -59,7 +59,7 @@ func TestServeAttacked(t *testing.T) {
 		"/mutate": webhook.Mutate(options),
 	}})
 	certificate, key := s.callers.leaf("kube-apiserver", x509.ExtKeyUsageClientAuth, time.Now().Add(time.Hour))
-	attacked := attackedServer{s.listeners.webhook.address().String(), s.server.pem, certificate, key}
+	attacked := attackedServer{s.listeners.webhook.listener.Addr().String(), s.server.pem, certificate, key}
 	if err := json.NewEncoder(os.Stdout).Encode(attacked); err != nil {
 		t.Fatal(err)
 	}

@@ -308,7 +308,7 @@ func TestRulesFollowTheAPIServersVersion(t *testing.T) {
 	if s.askNode("a", "get", "pods", "other").Allowed {
 		t.Error("in 1.37, a node may read its own pods only")
 	}
-	address := s.server.Addresses().Metrics
+	address := s.server.metrics.listener.Addr()
 	got, err := read(http.Get("http://" + address.String() + "/metrics"))
 	if err != nil || !strings.Contains(got.body, info) || !strings.Contains(got.body, `kubernetes_version="1.37",version="v1.2.3"} 1`) {
 		t.Errorf("build_info is wrong: %v", err)

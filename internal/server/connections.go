@@ -143,7 +143,6 @@ type limitedConn struct {
 	good atomic.Pointer[verified]
 }
 
-// begin records a request.
 func (c *limitedConn) begin(r *http.Request) {
 	c.use()
 	if !c.listener.limits.handshake && r.Body != http.NoBody {

@@ -133,7 +133,7 @@ func (s *testListeners) dial(e *endpoint, certificate *tls.Certificate, protocol
 	if certificate != nil {
 		config.Certificates = []tls.Certificate{*certificate}
 	}
-	conn, err := tls.Dial("tcp", e.address().String(), config)
+	conn, err := tls.Dial("tcp", e.listener.Addr().String(), config)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -144,7 +144,7 @@ func (s *testListeners) dial(e *endpoint, certificate *tls.Certificate, protocol
 // connect opens a connection without a handshake.
 func (s *testListeners) connect(e *endpoint) net.Conn {
 	s.t.Helper()
-	conn, err := net.Dial("tcp", e.address().String())
+	conn, err := net.Dial("tcp", e.listener.Addr().String())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestMachinesHaveNoHTTP2(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	config := &tls.Config{RootCAs: pool(s.server), NextProtos: []string{"h2"}}
-	if _, err := tls.Dial("tcp", s.listeners.bootstrap.address().String(), config); err == nil {
+	if _, err := tls.Dial("tcp", s.listeners.bootstrap.listener.Addr().String(), config); err == nil {
 		t.Error("HTTP/2 was agreed on")
 	}
 }

@@ -146,11 +146,3 @@ func (e *endpoint) shutdown(ctx context.Context) error {
 	_ = wait.PollUntilContextTimeout(ctx, time.Millisecond, e.firstRequests, true, used)
 	return e.server.Shutdown(ctx)
 }
-
-// address returns the address of the listener; nil for a nil endpoint.
-func (e *endpoint) address() net.Addr {
-	if e == nil {
-		return nil
-	}
-	return e.listener.Addr()
-}

@@ -51,7 +51,7 @@ func at(e *endpoint, path string) string {
 	if e.certificates == nil {
 		scheme = "http://"
 	}
-	return scheme + e.address().String() + path
+	return scheme + e.listener.Addr().String() + path
 }
 
 // Each endpoint reports its own readiness; the endpoint of metrics reports on all.
@@ -184,7 +184,7 @@ func TestTheServerDoesNotWaitForInvalidFiles(t *testing.T) {
 		}, "use bootstrap.certificateFile "},
 		{"the address in use", func(c *v1alpha1.ServerConfiguration) {
 			machinesWithTheSameCertificate(c)
-			c.Bootstrap.Address = s.listeners.webhook.address().String()
+			c.Bootstrap.Address = s.listeners.webhook.listener.Addr().String()
 		}, "listen on bootstrap.address: "},
 	} {
 		config := *s.config
@@ -265,7 +265,7 @@ func TestDrainOfAllEndpoints(t *testing.T) {
 	s.stop()
 	for _, e := range s.endpoints() {
 		eventually(t, e.name+" is closed", func() bool {
-			_, err := net.Dial("tcp", e.address().String())
+			_, err := net.Dial("tcp", e.listener.Addr().String())
 			return err != nil
 		})
 	}

@@ -2,15 +2,21 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
+	"github.com/node-authorizer/node-authorizer/attest"
+	"github.com/node-authorizer/node-authorizer/internal/apiserver"
 	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/clusterapi"
 	"github.com/node-authorizer/node-authorizer/internal/join/controller"
 	"github.com/node-authorizer/node-authorizer/internal/join/ledger"
 	"github.com/node-authorizer/node-authorizer/internal/join/machines"
@@ -113,7 +119,6 @@ func (j *join) addTo(p *parts, e *endpoint) {
 // ledgerSync is a readiness check: the ledger has been read, and its copy is not too old.
 func (j *join) ledgerSync() (string, error) { return "", j.known.Fresh() }
 
-// ages returns the ages of all copies.
 func (j *join) ages() []staleness.Aged {
 	all := []staleness.Aged{j.known.Age()}
 	if j.machines != nil {
@@ -179,4 +184,122 @@ func (j *join) warnOfInsecureSettings() {
 		j.logger.Info("WARNING: source addresses are not verified: whoever has seen a machine's identity document joins as that " +
 			"machine, from anywhere, if faster; set bootstrap.aws.verifySourceAddress or bootstrap.aws.callerIdentity.required to true")
 	}
+}
+
+// joinObserver counts and logs requests of machines.
+type joinObserver struct {
+	metrics *observe.Metrics
+	log     *observe.Refusals
+}
+
+// Attested implements bootstrap.Observer.
+func (o joinObserver) Attested(event bootstrap.Event) {
+	o.metrics.Attested(&event)
+	o.log.Attested(&event)
+}
+
+// Decided implements controller.Observer.
+func (o joinObserver) Decided(event controller.Event) {
+	o.metrics.Decided(&event)
+	o.log.Decided(&event)
+}
+
+// Leading implements controller.Observer.
+func (o joinObserver) Leading(leads bool) { o.metrics.Leading(leads) }
+
+// TooOld implements controller.Observer.
+func (o joinObserver) TooOld() { o.metrics.TooOld(observe.EndpointApprover) }
+
+// newBootstrap returns the service that gives tokens to machines.
+func newBootstrap(j *join) *bootstrap.Service {
+	b := &j.config.Bootstrap
+	return bootstrap.New(bootstrap.Options{
+		Attestor: j.attestor, Ledger: j.ledger, Known: j.known, Client: j.client,
+		TokenTTL:           b.Token.TTL.Duration,
+		Reattestation:      bootstrap.Policy(b.Reattestation),
+		VerifyRegistration: b.VerifyRegistration,
+		Quarantines:        j.contained.quarantined(),
+		Limits: bootstrap.Limits{
+			PerSecond: float64(b.RateLimit.PerSecond), Burst: int(b.RateLimit.Burst),
+			PerSourcePerSecond: float64(b.RateLimit.PerSource.PerSecond), PerSourceBurst: int(b.RateLimit.PerSource.Burst),
+		},
+		Timeout:  b.RequestTimeout.Duration,
+		Observer: j.observer,
+	})
+}
+
+func (j *join) httpOptions(certificates *certificates) bootstrap.HTTPOptions {
+	b := &j.config.Bootstrap
+	options := bootstrap.HTTPOptions{Version: j.version, MaxBodyBytes: b.MaxBodyBytes}
+	if b.ClientCAFile != "" {
+		options.Certificates = &machineCertificates{certificates, b.ClientCommonName}
+	}
+	if j.attestor.challenger != nil {
+		options.Challenger = j.attestor.challenger
+	}
+	return options
+}
+
+// machineCertificates decides which machines may request tokens, by their client certificates.
+type machineCertificates struct {
+	certificates *certificates
+	// name is the required common name.
+	name string
+}
+
+// Check implements bootstrap.ClientCertificate.
+func (m *machineCertificates) Check(r *http.Request) error {
+	name, err := m.certificates.caller(r)
+	switch invalid := new(invalidCertificateError); {
+	case errors.As(err, &invalid):
+		return attest.Refuse(bootstrap.ClientCertificateInvalid, "%v", invalid)
+	case err != nil:
+		return attest.Refuse(bootstrap.ClientCertificateRequired, "%v", err)
+	case name != m.name:
+		return attest.Refuse(bootstrap.ClientNameNotAllowed, "the client certificate is of %.253q, want %q", name, m.name)
+	}
+	return nil
+}
+
+// management has the Machines in the management cluster of Cluster API.
+type management struct {
+	*clusterapi.Registry
+	// connection is nil if the Machines are in the cluster of the service.
+	connection *apiserver.Connection
+}
+
+// newManagement lets the attestor ask for Machines of Cluster API; nil if these do not register machines.
+func newManagement(j *join, opts Options, cluster *rest.Config, metrics certificateObserver) (*management, error) {
+	c := &j.config.Bootstrap.ClusterAPI
+	if !c.Enabled() {
+		return nil, nil
+	}
+	m := &management{}
+	if c.Kubeconfig != "" {
+		var err error
+		if m.connection, err = connectTo(managementKubeconfig, c.Kubeconfig, opts, metrics); err != nil {
+			return nil, err
+		}
+		cluster = m.connection.Config()
+		cluster.QPS = -1 // only the API server limits
+	}
+	client, err := dynamic.NewForConfig(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("connect to management cluster %s: %w", cluster.Host, err)
+	}
+	m.Registry = clusterapi.New(clusterapi.Options{
+		Client: client, Namespaces: c.Namespaces, ClusterName: c.ClusterName, MaxAge: j.config.Cluster.MaxStaleness.Duration,
+	})
+	j.attestor.registered = m.Registry
+	return m, nil
+}
+
+// follow keeps the Machines up to date until the context ends.
+func (m *management) follow(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	if m.connection != nil {
+		running.Go(func() { m.connection.Run(ctx) })
+	}
+	m.Run(ctx)
 }

@@ -116,7 +116,7 @@ func TestMachinesThatJoinDuringADrain(t *testing.T) {
 	allAnswered()
 	s.stop()
 	eventually(t, "the listener is closed", func() bool {
-		conn, err := net.Dial("tcp", s.listeners.bootstrap.address().String())
+		conn, err := net.Dial("tcp", s.listeners.bootstrap.listener.Addr().String())
 		if err == nil {
 			conn.Close()
 		}

@@ -427,7 +427,7 @@ func TestMetricsHaveTheirOwnPort(t *testing.T) {
 	t.Parallel()
 	s := newTestListeners(t, func(c *v1alpha1.ServerConfiguration) { c.Metrics.Address = "127.0.0.1:0" })
 	s.serve(parts{metrics: says("numbers")})
-	address := s.listeners.metrics.address()
+	address := s.listeners.metrics.listener.Addr()
 	got, err := read(http.Get("http://" + address.String() + "/metrics"))
 	if err != nil || got.status != 200 || got.body != "numbers" {
 		t.Errorf("got %+v, %v", got, err)

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -122,14 +121,6 @@ func decides(config *v1alpha1.ServerConfiguration) bool {
 func needsCluster(config *v1alpha1.ServerConfiguration) bool {
 	return decides(config) || config.Bootstrap.Address != "" || config.Approver.Enabled || config.Containment.Enabled() ||
 		config.Webhook.Answers(v1alpha1.ServeAuthentication) && mappingsInCluster(&config.IAM)
-}
-
-// Addresses are the addresses of a server's listeners; nil for listeners that it does not have.
-type Addresses struct{ Webhook, Bootstrap, Metrics net.Addr }
-
-// Addresses returns the addresses of the server's listeners.
-func (s *Server) Addresses() Addresses {
-	return Addresses{s.webhook.address(), s.bootstrap.address(), s.metrics.address()}
 }
 
 // Run serves until the context ends, and then until the requests in flight are answered. It must be

@@ -182,7 +182,7 @@ func (s *testServer) exchange(path string, question, answer any) {
 // metric returns the value of a line of /metrics; empty if there is none.
 func (s *testServer) metric(name string) string {
 	s.t.Helper()
-	address := s.server.Addresses().Metrics
+	address := s.server.metrics.listener.Addr()
 	got, err := http.Get("http://" + address.String() + "/metrics")
 	if err != nil {
 		s.t.Fatal(err)

@@ -193,7 +193,7 @@ func TestOthersAreAnsweredDuringAttacks(t *testing.T) {
 			var attacks atomic.Int64
 			for i := range attackers {
 				from := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i%2))}}
-				address := endpoints[i/2%2].address().String()
+				address := endpoints[i/2%2].listener.Addr().String()
 				running.Go(func() {
 					for ctx.Err() == nil {
 						conn, err := from.DialContext(ctx, "tcp", address)

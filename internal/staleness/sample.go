@@ -38,7 +38,7 @@ func (h *History) Deleted(m metav1.Object) {
 
 // End records that the store does not have the history up to a resource version.
 func (h *History) End(version string) {
-	if h.ended == "" || older(h.ended, version) {
+	if h.ended == "" || Older(h.ended, version) {
 		h.ended = version
 	}
 }
@@ -72,7 +72,7 @@ func NewSample(history *History) *Sample {
 func (s *Sample) Add(m metav1.Object) {
 	o := sampled{keyOf(m), versionOf(m)}
 	s.newest = keepNewest(s.newest, o)
-	if s.ended != "" && !older(s.ended, o.resource) {
+	if s.ended != "" && !Older(s.ended, o.resource) {
 		s.before = keepNewest(s.before, o)
 	}
 	if i := slices.Index(s.deleted, o.objectKey); i >= 0 {
@@ -90,7 +90,7 @@ func (s *Sample) Remove(m metav1.Object) {
 func keepNewest(all []sampled, o sampled) []sampled {
 	all = slices.DeleteFunc(all, func(is sampled) bool { return is.objectKey == o.objectKey })
 	at, _ := slices.BinarySearchFunc(all, o, func(is, o sampled) int {
-		if older(is.resource, o.resource) {
+		if Older(is.resource, o.resource) {
 			return 1
 		}
 		return -1
@@ -177,8 +177,8 @@ func (e *HistoryError) Error() string {
 	return "the API server does not list what its store has, which was restored or replaced; restart this kube-apiserver: " + e.evidence
 }
 
-// older reports whether resource version a is older than b. It is false if either is not a valid resource version.
-func older(a, b string) bool {
+// Older reports whether resource version a is older than b. It is false if either is not a valid resource version.
+func Older(a, b string) bool {
 	order, err := resourceversion.CompareResourceVersion(a, b)
 	return err == nil && order < 0
 }

@@ -107,19 +107,16 @@ func (e *Evaluator) opinion(req *access.Request, result chain.Result, old, err e
 	}
 	opinion.Stale = opinion.Code == nodeauthz.NoPathToObject
 	if main.Authorizer == chain.NameNode {
-		opinion.Detail = func() string { return e.inFull(req, result) }
-	}
-	return opinion, e.undecided(req, opinion.Code, e.mayAskRBAC)
-}
-
-// inFull returns the reason of a result, with the full message of the Node authorizer.
-func (e *Evaluator) inFull(req *access.Request, result chain.Result) string {
-	for i := range result.Opinions {
-		if o := &result.Opinions[i]; o.Node != nil {
-			o.Message = e.Node.Message(req, *o.Node)
+		opinion.Detail = func() string { // the reason with the full message of the Node authorizer
+			for i := range result.Opinions {
+				if o := &result.Opinions[i]; o.Node != nil {
+					o.Message = e.Node.Message(req, *o.Node)
+				}
+			}
+			return result.Reason()
 		}
 	}
-	return result.Reason()
+	return opinion, e.undecided(req, opinion.Code, e.mayAskRBAC)
 }
 
 // ask asks the authorizers that [Evaluator.contain] does not ask until one decides from a state that is not too old. The error

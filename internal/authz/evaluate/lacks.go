@@ -12,6 +12,7 @@ import (
 	"github.com/node-authorizer/node-authorizer/access"
 	"github.com/node-authorizer/node-authorizer/graph"
 	"github.com/node-authorizer/node-authorizer/internal/authz/chain"
+	"github.com/node-authorizer/node-authorizer/internal/output/render"
 	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/nodeidentity"
@@ -21,11 +22,7 @@ import (
 )
 
 // Lack is something that the files do not hold and that could change a refusal.
-type Lack struct {
-	source.Gap
-	// RolesAndBindings is true if the files hold no roles and bindings.
-	RolesAndBindings bool
-}
+type Lack = source.Gap
 
 // Lacking returns what the files do not hold and might have allowed a request that no
 // authorizer allowed: the objects that could relate the requested object to the node, if the
@@ -42,7 +39,7 @@ func (e *Evaluator) Lacking(req *access.Request, code verdict.Code, asksRBAC boo
 	var all []Lack
 	if kind, ok := nodeauthz.KindOf(req.Group, req.Resource); ok && code == nodeauthz.NoPathToObject {
 		node := nodeidentity.Of(req.User, req.Groups).Name
-		all = append(all, gaps(e.State.Gaps(node, kind, req.Namespace, req.Name))...)
+		all = append(all, e.State.Gaps(node, kind, req.Namespace, req.Name)...)
 	}
 	if asksRBAC {
 		all = append(all, e.lackingRoles(e.unknown(chain.MissingRoles(e.State.RBAC, req)))...)
@@ -60,7 +57,7 @@ func (e *Evaluator) LackingForNode(node string) []Lack {
 	if e.State.Complete() && !e.State.Changed() {
 		return nil
 	}
-	return append(gaps(e.State.NodeGaps(node)), e.LackingForUser(nodeidentity.User(node))...)
+	return append(e.State.NodeGaps(node), e.LackingForUser(nodeidentity.User(node))...)
 }
 
 // LackingForUser returns what the files do not hold and could give a user more rights by RBAC.
@@ -98,7 +95,7 @@ func (e *Evaluator) LackingForPaths(nodes ...string) []Lack {
 	if unresolved = e.unknown(unresolved); e.State.Complete() {
 		return e.lackingRoles(unresolved)
 	}
-	return append(e.lackingRoles(unresolved), gaps(e.nodeGapsForPaths(nodes))...)
+	return append(e.lackingRoles(unresolved), e.nodeGapsForPaths(nodes)...)
 }
 
 // nodeGapsForPaths lists the pods and volumes that the files lack of nodes: only these lead to
@@ -144,18 +141,10 @@ func (e *Evaluator) MissingForKind(node string, kind graph.Kind) ([]source.Missi
 	for _, gap := range e.State.NodeGaps(node) {
 		named := strings.Split(gap.Resource.String(), ",")
 		if slices.ContainsFunc(on.Resources(), func(r schema.GroupResource) bool { return slices.Contains(named, r.String()) }) {
-			lacks = append(lacks, Lack{Gap: gap})
+			lacks = append(lacks, gap)
 		}
 	}
 	return unread(e.State, on), lacks
-}
-
-func gaps(all []source.Gap) []Lack {
-	lacking := make([]Lack, len(all))
-	for i, gap := range all {
-		lacking[i] = Lack{Gap: gap}
-	}
-	return lacking
 }
 
 // lackingRoles returns the missing roles of bindings that apply to the user, or all roles
@@ -163,19 +152,16 @@ func gaps(all []source.Gap) []Lack {
 func (e *Evaluator) lackingRoles(unresolved []rbac.Unresolved) []Lack {
 	if !e.State.RBACLoaded() && !e.State.Complete() {
 		return []Lack{{
-			Gap: source.Gap{
-				Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"},
-				Lacks:    "roles and bindings",
-			},
-			RolesAndBindings: true,
+			Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: "clusterrolebindings"},
+			Lacks:    "roles and bindings", RolesAndBindings: true,
 		}}
 	}
 	var all []Lack
 	for _, u := range unresolved {
-		all = append(all, Lack{Gap: source.Gap{
+		all = append(all, Lack{
 			Resource: schema.GroupResource{Group: rbacv1.GroupName, Resource: strings.ToLower(u.Role.Kind) + "s"},
 			Lacks:    u.Role.String(), Because: fmt.Sprintf(", which %s grants", u.Binding),
-		}})
+		})
 	}
 	return all
 }
@@ -211,7 +197,7 @@ func (e *Evaluator) lackingForWrite(req *noderestriction.Request, answer noderes
 		return nil // look-ups read the objects of a partial state
 	}
 	lack := func(resource, what string) []Lack {
-		return []Lack{{Gap: source.Gap{Resource: schema.GroupResource{Resource: resource}, Lacks: what}}}
+		return []Lack{{Resource: schema.GroupResource{Resource: resource}, Lacks: what}}
 	}
 	absent := strings.TrimSuffix(answer.Reason.Message, " does not exist")
 	switch answer.Code {
@@ -234,4 +220,69 @@ func (e *Evaluator) lackingForWrite(req *noderestriction.Request, answer noderes
 		return found
 	}
 	return nil
+}
+
+// UnreadError means that a refusal is undecided, because resources that could change it
+// could not be read.
+type UnreadError struct{ Resources []source.Missing }
+
+// Error names the resources.
+func (e *UnreadError) Error() string {
+	names := make([]string, len(e.Resources))
+	for i, m := range e.Resources {
+		names[i] = m.Resource.String()
+	}
+	return "could not read " + strings.Join(names, ", ")
+}
+
+// LackError means that a refusal is undecided, because the files lack what could change it.
+type LackError struct{ Lacks []Lack }
+
+// namedLacks is the number of missing objects that an error names.
+const namedLacks = 3
+
+// Error names the first few. The text depends only on what the files hold.
+func (e *LackError) Error() string {
+	names := make([]string, 0, namedLacks)
+	for _, l := range e.Lacks[:min(namedLacks, len(e.Lacks))] {
+		names = append(names, l.String())
+	}
+	text := "the input lacks " + strings.Join(names, "; ")
+	if more := len(e.Lacks) - namedLacks; more > 0 {
+		text += fmt.Sprintf("; and %s more", render.Thousands(more))
+	}
+	return text
+}
+
+// Unread returns the resources that could not be read and could change a refusal: by the
+// Node authorizer with the given code, and by RBAC, if it was asked.
+func (e *Evaluator) Unread(req *access.Request, code verdict.Code, asksRBAC bool) []source.Missing {
+	on := authorizationReads(code, req)
+	if asksRBAC {
+		on |= source.RBACKinds()
+	}
+	return unread(e.State, on)
+}
+
+// undecided returns an error if missing state could change a refusal.
+func (e *Evaluator) undecided(req *access.Request, code verdict.Code, asksRBAC bool) error {
+	if missing := e.Unread(req, code, asksRBAC); len(missing) > 0 {
+		return &UnreadError{missing}
+	}
+	if lacks := e.Lacking(req, code, asksRBAC); len(lacks) > 0 {
+		return &LackError{lacks}
+	}
+	return nil
+}
+
+// evaluationError returns the evaluationError that an API server puts beside its answer:
+// the error of the authorizer that denies, or the errors of all authorizers if none decides.
+func evaluationError(result chain.Result) string {
+	var failed []string
+	for _, o := range result.Opinions {
+		if o.Error != "" && result.Decision != verdict.Allow && (result.DecidedBy == "" || o.Authorizer == result.DecidedBy) {
+			failed = append(failed, o.Failure())
+		}
+	}
+	return strings.Join(failed, "; ")
 }

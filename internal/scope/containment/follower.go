@@ -82,7 +82,6 @@ func (f *follower) put(changed any) {
 	notify(f.changed)
 }
 
-// all returns the objects.
 func (f *follower) all() []*object {
 	var all []*object
 	for _, o := range f.copied.List() {
@@ -172,7 +171,11 @@ func (f *follower) apply(ctx context.Context) {
 		return
 	}
 	f.writer.want(outcomes)
-	recordBroken(f.events, f.kind, f.reports.changed(outcomes))
+	for _, o := range f.reports.changed(outcomes) {
+		if !f.events.Record(o.event(f.kind)) {
+			return // the limits of Events allow no more; the status, the log and the metrics do not depend on them
+		}
+	}
 }
 
 // Stats describe a resource.

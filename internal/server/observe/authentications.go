@@ -117,50 +117,26 @@ type MappingSource struct {
 // WatchMappings exports the state of the sources of mappings at each scrape. It must not be
 // called twice.
 func (m *Metrics) WatchMappings(sources func() []MappingSource) {
-	desc := func(name, help string, labels ...string) *metrics.Desc {
-		return metrics.NewDesc(prefix+name, help, labels, nil, metrics.ALPHA, "")
-	}
-	m.registry.CustomMustRegister(&mappingCollector{
-		sources:  sources,
-		mappings: desc("mappings", "Mappings of IAM identities in force by source and kind.", "source", "kind"),
-		findings: desc("mapping_findings", "Mistakes in a source of mappings, by severity and code.", "source", "severity", "code"),
-		healthy:  desc("mapping_source_healthy", "1 when all of a source of mappings can be read.", "source"),
-	})
-}
-
-type mappingCollector struct {
-	metrics.BaseStableCollector
-	sources                     func() []MappingSource
-	mappings, findings, healthy *metrics.Desc
-}
-
-// DescribeWithStability implements metrics.StableCollector.
-func (c *mappingCollector) DescribeWithStability(ch chan<- *metrics.Desc) {
-	for _, d := range []*metrics.Desc{c.mappings, c.findings, c.healthy} {
-		ch <- d
-	}
-}
-
-// CollectWithStability implements metrics.StableCollector.
-func (c *mappingCollector) CollectWithStability(ch chan<- metrics.Metric) {
-	gauge := func(d *metrics.Desc, value float64, labels ...string) {
-		ch <- metrics.NewLazyConstMetric(d, metrics.GaugeValue, value, labels...)
-	}
+	mappings := scrapedGauge("mappings", "Mappings of IAM identities in force by source and kind.", "source", "kind")
+	findings := scrapedGauge("mapping_findings", "Mistakes in a source of mappings, by severity and code.", "source", "severity", "code")
+	healthy := scrapedGauge("mapping_source_healthy", "1 when all of a source of mappings can be read.", "source")
 	type findingClass struct {
 		severity finding.Severity
 		code     finding.Code
 	}
-	for _, source := range c.sources() {
-		gauge(c.healthy, one(source.Healthy), source.Name)
-		for _, kind := range []iam.MappingKind{iam.RoleMapping, iam.UserMapping, iam.AccountMapping} {
-			gauge(c.mappings, float64(source.Mappings[kind]), source.Name, string(kind))
+	m.scrape(func(send sendFunc) {
+		for _, source := range sources() {
+			send(healthy, one(source.Healthy), source.Name)
+			for _, kind := range []iam.MappingKind{iam.RoleMapping, iam.UserMapping, iam.AccountMapping} {
+				send(mappings, float64(source.Mappings[kind]), source.Name, string(kind))
+			}
+			classes := map[findingClass]int{}
+			for i := range source.Findings {
+				classes[findingClass{source.Findings[i].Severity, source.Findings[i].Code}]++
+			}
+			for class, n := range classes {
+				send(findings, float64(n), source.Name, string(class.severity), string(class.code))
+			}
 		}
-		classes := map[findingClass]int{}
-		for i := range source.Findings {
-			classes[findingClass{source.Findings[i].Severity, source.Findings[i].Code}]++
-		}
-		for class, n := range classes {
-			gauge(c.findings, float64(n), source.Name, string(class.severity), string(class.code))
-		}
-	}
+	}, mappings, findings, healthy)
 }

@@ -81,31 +81,14 @@ func (m *Metrics) Leading(leads bool) { m.leader.Set(one(leads)) }
 // WatchLedger exports the current number of ledger entries in each phase at each scrape. It
 // must not be called twice.
 func (m *Metrics) WatchLedger(entries func() []*v1alpha1.NodeAttestation) {
-	m.registry.CustomMustRegister(&ledgerCollector{
-		entries: entries,
-		count: metrics.NewDesc(prefix+"ledger_entries", "Entries of the ledger by phase.",
-			[]string{"phase"}, nil, metrics.ALPHA, ""),
-	})
-}
-
-type ledgerCollector struct {
-	metrics.BaseStableCollector
-	entries func() []*v1alpha1.NodeAttestation
-	count   *metrics.Desc
-}
-
-// DescribeWithStability implements metrics.StableCollector.
-func (c *ledgerCollector) DescribeWithStability(ch chan<- *metrics.Desc) { ch <- c.count }
-
-// CollectWithStability implements metrics.StableCollector.
-func (c *ledgerCollector) CollectWithStability(ch chan<- metrics.Metric) {
-	entries := map[v1alpha1.Phase]int{
-		v1alpha1.Issued: 0, v1alpha1.Certified: 0, v1alpha1.Registered: 0, v1alpha1.Revoked: 0,
-	}
-	for _, entry := range c.entries() {
-		entries[entry.Phase()]++
-	}
-	for phase, n := range entries {
-		ch <- metrics.NewLazyConstMetric(c.count, metrics.GaugeValue, float64(n), string(phase))
-	}
+	count := scrapedGauge("ledger_entries", "Entries of the ledger by phase.", "phase")
+	m.scrape(func(send sendFunc) {
+		phases := map[v1alpha1.Phase]int{v1alpha1.Issued: 0, v1alpha1.Certified: 0, v1alpha1.Registered: 0, v1alpha1.Revoked: 0}
+		for _, entry := range entries() {
+			phases[entry.Phase()]++
+		}
+		for phase, n := range phases {
+			send(count, float64(n), string(phase))
+		}
+	}, count)
 }

@@ -3,6 +3,7 @@ package observe
 import (
 	"net/http"
 	"runtime"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -139,6 +140,57 @@ func waitBuckets() []float64 {
 	return []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5}
 }
 
+// series is a metric that is read at each scrape.
+type series struct {
+	desc *metrics.Desc
+	of   metrics.ValueType
+}
+
+func scrapedGauge(name, help string, labels ...string) *series {
+	return &series{metrics.NewDesc(prefix+name, help, labels, nil, metrics.ALPHA, ""), metrics.GaugeValue}
+}
+
+func scrapedCounter(name, help string, labels ...string) *series {
+	return &series{metrics.NewDesc(prefix+name, help, labels, nil, metrics.ALPHA, ""), metrics.CounterValue}
+}
+
+// sendFunc sends a value to a scrape.
+type sendFunc func(to *series, value float64, labels ...string)
+
+// scraped exports series. Read sends their values at each scrape.
+type scraped struct {
+	metrics.BaseStableCollector
+	series []*series
+	read   func(send sendFunc)
+}
+
+func (m *Metrics) scrape(read func(send sendFunc), all ...*series) {
+	m.registry.CustomMustRegister(&scraped{series: all, read: read})
+}
+
+// DescribeWithStability implements metrics.StableCollector.
+func (c *scraped) DescribeWithStability(ch chan<- *metrics.Desc) {
+	for _, s := range c.series {
+		ch <- s.desc
+	}
+}
+
+// CollectWithStability implements metrics.StableCollector.
+func (c *scraped) CollectWithStability(ch chan<- metrics.Metric) {
+	c.read(func(to *series, value float64, labels ...string) {
+		ch <- metrics.NewLazyConstMetric(to.desc, to.of, value, labels...)
+	})
+}
+
+func one(condition bool) float64 {
+	if condition {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixNano()) / float64(time.Second) }
+
 func counter(name, help string) *metrics.Counter {
 	return metrics.NewCounter(&metrics.CounterOpts{Name: prefix + name, Help: help})
 }
@@ -158,3 +210,59 @@ func gauges(name, help string, labels ...string) *metrics.GaugeVec {
 func histograms(name, help string, buckets []float64, labels ...string) *metrics.HistogramVec {
 	return metrics.NewHistogramVec(&metrics.HistogramOpts{Name: prefix + name, Help: help, Buckets: buckets}, labels)
 }
+
+// HTTP counts and times the requests to an endpoint.
+func (m *Metrics) HTTP(endpoint string, next http.Handler) http.Handler {
+	inFlight := m.inFlight.WithLabelValues(endpoint)
+	duration := m.duration.WithLabelValues(endpoint)
+	ok := m.requests.WithLabelValues(endpoint, strconv.Itoa(http.StatusOK))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begin := time.Now()
+		inFlight.Inc()
+		recorder := &statusRecorder{ResponseWriter: w}
+		defer func() {
+			inFlight.Dec()
+			duration.Observe(time.Since(begin).Seconds())
+			if status := recorder.status; status == http.StatusOK {
+				ok.Inc()
+			} else {
+				m.requests.WithLabelValues(endpoint, statusLabel(status)).Inc()
+			}
+		}()
+		next.ServeHTTP(recorder, r)
+	})
+}
+
+// statusLabel returns "none" for a request without a response, because its handler
+// panicked.
+func statusLabel(status int) string {
+	if status == 0 {
+		return "none"
+	}
+	return strconv.Itoa(status)
+}
+
+// statusRecorder records the status of a response.
+type statusRecorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *statusRecorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+	}
+	r.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (r *statusRecorder) Write(p []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(p)
+}
+
+// Unwrap returns the wrapped writer for http.ResponseController.
+func (r *statusRecorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }

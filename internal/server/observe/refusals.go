@@ -2,12 +2,22 @@ package observe
 
 import (
 	"context"
+	"errors"
+	"regexp"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 
 	"github.com/node-authorizer/node-authorizer/access"
+	"github.com/node-authorizer/node-authorizer/internal/aws/iam"
 	"github.com/node-authorizer/node-authorizer/internal/decision"
+	"github.com/node-authorizer/node-authorizer/internal/join/approve"
+	"github.com/node-authorizer/node-authorizer/internal/join/bootstrap"
+	"github.com/node-authorizer/node-authorizer/internal/join/controller"
+	"github.com/node-authorizer/node-authorizer/internal/review"
 	"github.com/node-authorizer/node-authorizer/nodeauthz"
 	"github.com/node-authorizer/node-authorizer/noderestriction"
 	"github.com/node-authorizer/node-authorizer/verdict"
@@ -173,4 +183,179 @@ func qualified(group, resource, subresource string) string {
 		resource += "/" + subresource
 	}
 	return resource
+}
+
+const (
+	tokenRefused    = "token refused"
+	tokenNotDecided = "token could not be examined"
+)
+
+// Authenticate logs the bearer tokens that do not authenticate a user, with code and
+// detail. The detail names the signer if it is known. The lines of each code, and the lines of
+// errors, have the same share of the limit as one node has.
+func (r *Refusals) Authenticate(next review.Authenticate) review.Authenticate {
+	return func(ctx context.Context, token string) (*iam.User, error) {
+		user, err := next(ctx, token)
+		switch refusal, refused := errors.AsType[*iam.Refusal](err); {
+		case refused:
+			r.Unasked(refusal)
+		case err != nil && r.logger.Enabled() && r.limit.allows(typeAuthenticate+" "+outcomeError):
+			r.log(tokenNotDecided, new(line).add("type", typeAuthenticate).add("error", withoutSecrets(err.Error())), nil)
+		}
+		return user, err
+	}
+}
+
+// Unasked logs a token review that was refused without verifying its token.
+func (r *Refusals) Unasked(refusal *iam.Refusal) {
+	if r.logger.Enabled() && r.limit.allows(typeAuthenticate+" "+string(refusal.Code)) {
+		r.log(tokenRefused, new(line).add("type", typeAuthenticate).
+			add("code", string(refusal.Code)).add("detail", withoutSecrets(refusal.Detail)), nil)
+	}
+}
+
+// secrets matches the secret parts of a token, in case the error of a library quotes them.
+var secrets = regexp.MustCompile(`(?i)(x-amz-(?:signature|security-token)(?:=|%3d)|k8s-aws-v1\.)[^\s&"']*`)
+
+// withoutSecrets is the last line of defense: errors should not contain tokens at all.
+func withoutSecrets(text string) string { return secrets.ReplaceAllString(text, "${1}…") }
+
+// Attested logs a machine's request for a token. Every issued token is logged; refusals and
+// errors are subject to the limit, in which an address has the same share as a node.
+func (r *Refusals) Attested(event *bootstrap.Event) {
+	address := event.RemoteAddr.String()
+	l := new(line).add("node", event.Asked).add("instance", event.InstanceID).add("address", address).
+		add("attestor", event.Attestor).add("code", string(event.Code)).add("detail", event.Detail)
+	switch {
+	case event.Outcome == bootstrap.Issued:
+		r.always.Info("machine attested: token issued", l.fields...)
+	case event.Outcome == bootstrap.Challenged: // its answer is logged
+	case r.logger.Enabled() && r.limit.allows(address):
+		r.log(attestationMessage(event.Outcome), l, event.Err)
+	}
+}
+
+func attestationMessage(outcome bootstrap.Outcome) string {
+	switch outcome {
+	case bootstrap.Repeated:
+		return "machine attested again: same token"
+	case bootstrap.Refused:
+		return "machine refused"
+	}
+	return "machine could not be attested"
+}
+
+// Decided logs a decision about a CertificateSigningRequest. Every approval is logged;
+// denials and errors are subject to the limit.
+func (r *Refusals) Decided(event *controller.Event) {
+	l := new(line).add("node", event.Node).add("request", event.Request).add("kind", event.Kind.String()).
+		add("code", string(event.Code)).add("reason", event.Message)
+	switch {
+	case event.Err != nil:
+		r.logLimited("certificate request could not be decided", l, event)
+	case event.Outcome == approve.Approve:
+		r.always.Info("certificate request approved", l.fields...)
+	case event.Outcome == approve.Deny:
+		r.logLimited("certificate request denied", l, event)
+	case event.Code == approve.NamesNotVouched:
+		r.logLimited("certificate request left pending", l, event)
+	}
+}
+
+// logLimited logs a denial or an error about a node if the limit allows it.
+func (r *Refusals) logLimited(message string, l *line, event *controller.Event) {
+	if r.logger.Enabled() && r.limit.allows(event.Node) {
+		r.log(message, l, event.Err)
+	}
+}
+
+// observed: a NodeScope in the mode Observe would refuse the request in the mode Enforce.
+const observed = "request would be refused"
+
+// WriteObserved logs a write that a NodeScope in the mode Observe would refuse.
+func (r *Refusals) WriteObserved(req *noderestriction.Request, scope *decision.ScopeRefusal) {
+	if r.allowsObserved(req.User) {
+		r.logObserved(admissionRequest(req, new(line).add("type", typeAdmit).identity("", req.User)), scope)
+	}
+}
+
+// allowsObserved reports whether a line about an account may be written now. An account has a share of
+// the limit, as a node has.
+func (r *Refusals) allowsObserved(account string) bool {
+	return r.logger.Enabled() && r.limit.allows(account)
+}
+
+func (r *Refusals) logObserved(l *line, scope *decision.ScopeRefusal) {
+	r.log(observed, l.add("code", string(scope.Code)).add("nodescope", scope.Scope).add("reason", scope.Message()), nil)
+}
+
+const (
+	// summaryAfter is the time from the first dropped line to the line with the number of
+	// dropped lines.
+	summaryAfter = 10 * time.Second
+	// maxShares limits how many nodes have a share of their own at once.
+	maxShares = 1024
+)
+
+// limit decides which lines are written, and counts the others.
+type limit struct {
+	opts    RefusalOptions
+	summary func(n int)
+	total   *rate.Limiter
+
+	mu      sync.Mutex
+	shares  map[string]*rate.Limiter
+	leftOut int
+	timer   *time.Timer // runs while leftOut is not 0
+}
+
+func newLimit(opts RefusalOptions, summary func(n int)) *limit {
+	return &limit{
+		opts: opts, summary: summary, total: rate.NewLimiter(rate.Limit(opts.PerSecond), opts.Burst),
+		shares: map[string]*rate.Limiter{},
+	}
+}
+
+// allows reports whether a line about a node may be written now.
+func (l *limit) allows(node string) bool {
+	now := time.Now()
+	l.mu.Lock()
+	allowed := l.share(node).AllowN(now, 1) && l.total.AllowN(now, 1)
+	if !allowed {
+		if l.leftOut++; l.leftOut == 1 {
+			l.timer = time.AfterFunc(summaryAfter, l.flush)
+		}
+	}
+	l.mu.Unlock()
+	if !allowed {
+		l.opts.NotLogged(1)
+	}
+	return allowed
+}
+
+// share returns the limit of one node, which is half of the total. If there are too many
+// nodes, all shares are reset; the total limit holds in any case.
+func (l *limit) share(node string) *rate.Limiter {
+	share := l.shares[node]
+	if share == nil {
+		if len(l.shares) >= maxShares {
+			clear(l.shares)
+		}
+		share = rate.NewLimiter(rate.Limit(l.opts.PerSecond/2), (l.opts.Burst+1)/2)
+		l.shares[node] = share
+	}
+	return share
+}
+
+// flush writes the number of dropped lines.
+func (l *limit) flush() {
+	l.mu.Lock()
+	n := l.leftOut
+	if l.leftOut = 0; l.timer != nil {
+		l.timer.Stop()
+	}
+	l.mu.Unlock()
+	if n > 0 {
+		l.summary(n)
+	}
 }

@@ -226,3 +226,132 @@ func (p part) describe(t Type) string {
 }
 
 func countLines(b []byte) int { return bytes.Count(b, []byte{'\n'}) }
+
+// Error is a mistake in a file, with its position.
+type Error struct {
+	// File as it was given or found; "stdin" for standard input.
+	File string
+	Position
+	// Object is the object of the document, if known: "Pod shop/api".
+	Object string
+	// Field is the path of the field in question: "spec.containers[0].name".
+	Field string
+	// Err is the mistake.
+	Err error
+}
+
+// Position is a place in a file.
+type Position struct {
+	// Document counts the documents of the file from 1; 0 when the error is not
+	// about one document.
+	Document int
+	// Item counts the items of a list document from 1; 0 outside of lists.
+	Item int
+	// Line in the file, from 1; 0 when unknown. In a compressed file it is the
+	// line in the decompressed text.
+	Line int
+}
+
+// Error renders "cluster.yaml: document 3, line 57: Pod shop/api: spec.nodeName:
+// want a string, got a number".
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File + ": ")
+	var place []string
+	if e.Document > 0 {
+		place = append(place, fmt.Sprintf("document %d", e.Document))
+	}
+	if e.Item > 0 {
+		place = append(place, fmt.Sprintf("item %d", e.Item))
+	}
+	if e.Line > 0 {
+		place = append(place, fmt.Sprintf("line %d", e.Line))
+	}
+	if len(place) > 0 {
+		b.WriteString(strings.Join(place, ", ") + ": ")
+	}
+	if e.Object != "" {
+		b.WriteString(e.Object + ": ")
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field + ": ")
+	}
+	b.WriteString(e.Err.Error())
+	return b.String()
+}
+
+// Unwrap returns the mistake.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Type is the type that an object or its list states. A field is empty if neither
+// states it.
+type Type struct {
+	APIVersion, Kind string
+}
+
+// Group is the API group; empty for the core group.
+func (t Type) Group() string {
+	group, _, found := strings.Cut(t.APIVersion, "/")
+	if !found {
+		return ""
+	}
+	return group
+}
+
+// Version is the version within the group: "v1".
+func (t Type) Version() string {
+	if _, version, found := strings.Cut(t.APIVersion, "/"); found {
+		return version
+	}
+	return t.APIVersion
+}
+
+// isList reports whether the object holds items: a v1 List, or a list of one
+// kind such as PodList.
+func (t Type) isList() bool { return strings.HasSuffix(t.Kind, "List") }
+
+// element returns the type of items without a type of their own, as in responses of
+// the API.
+func (t Type) element() Type {
+	if t.Kind == "List" {
+		return Type{}
+	}
+	return Type{APIVersion: t.APIVersion, Kind: strings.TrimSuffix(t.Kind, "List")}
+}
+
+// readType reads apiVersion and kind of an object. A field that is missing or not a
+// string stays empty.
+func readType(object []byte) (t Type) {
+	decoder := lenient(bytes.NewBuffer(object))
+	if _, err := decoder.ReadToken(); err != nil {
+		return t
+	}
+	for t.APIVersion == "" || t.Kind == "" {
+		name, err := decoder.ReadToken()
+		if err != nil || name.Kind() != jsontext.KindString {
+			return t
+		}
+		key := name.String()
+		value, err := decoder.ReadValue()
+		if err != nil {
+			return t
+		}
+		t.set(key, value)
+	}
+	return t
+}
+
+// set sets a field of the type from one member of an object.
+func (t *Type) set(name string, value jsontext.Value) {
+	if value.Kind() != jsontext.KindString {
+		return
+	}
+	switch name {
+	case "apiVersion":
+		text, _ := jsontext.AppendUnquote(nil, value)
+		t.APIVersion = string(text)
+	case "kind":
+		text, _ := jsontext.AppendUnquote(nil, value)
+		t.Kind = string(text)
+	}
+}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"runtime"
-	"sync"
 
 	"github.com/node-authorizer/node-authorizer/internal/filetext"
 )
@@ -25,8 +24,6 @@ type Parallel[T any] struct {
 	// concurrently. After the batch with an invalid document, reading ends with an
 	// [Error].
 	Apply func(batch *T) error
-	// Reset empties the content of a batch, so that its memory is reused.
-	Reset func(batch *T)
 	// Progress is called after each batch with the number of bytes of the stored file
 	// that have been read.
 	Progress func(stored int64)
@@ -45,20 +42,18 @@ func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
 	// standard input may block forever.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	batches := newBatcher[T](ctx, text.file)
-	for range runtime.GOMAXPROCS(0) {
-		go func() {
-			for b := range batches.work {
-				b.decode(p.Decode)
-			}
-		}()
+	// The queue is short, so that a slow consumer blocks the splitter.
+	batches := &batcher[T]{
+		ctx: ctx, text: text.file, decode: p.Decode, ordered: make(chan *batch[T], 2*runtime.GOMAXPROCS(0)), current: newBatch[T](),
 	}
 	splitErr := make(chan error, 1)
 	go func() {
-		defer batches.close()
-		splitErr <- splitDocuments(file.Name, text, batches.add)
+		defer close(batches.ordered)
+		err := splitDocuments(file.Name, text, batches.add)
+		_ = batches.send() // the only error is the context's, which the caller has
+		splitErr <- err
 	}()
-	if err := p.collect(ctx, batches); err != nil {
+	if err := p.collect(ctx, batches.ordered); err != nil {
 		cancel(err)
 		return err
 	}
@@ -66,11 +61,11 @@ func (p *Parallel[T]) Read(ctx context.Context, file File) (err error) {
 }
 
 // collect applies all batches in the order of the file.
-func (p *Parallel[T]) collect(ctx context.Context, batches *batcher[T]) error {
+func (p *Parallel[T]) collect(ctx context.Context, ordered <-chan *batch[T]) error {
 	for {
 		var b *batch[T]
 		select {
-		case b = <-batches.ordered:
+		case b = <-ordered:
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -85,12 +80,10 @@ func (p *Parallel[T]) collect(ctx context.Context, batches *batcher[T]) error {
 			return b.err
 		}
 		p.Progress(b.read)
-		p.Reset(&b.content)
-		batches.recycle(b)
 	}
 }
 
-// batch is a group of documents that a worker decodes.
+// batch is a group of documents that one goroutine decodes.
 type batch[T any] struct {
 	docs    []document
 	text    []byte // of all docs
@@ -98,6 +91,10 @@ type batch[T any] struct {
 	content T
 	err     error // ends reading after content
 	done    chan struct{}
+}
+
+func newBatch[T any]() *batch[T] {
+	return &batch[T]{text: make([]byte, 0, batchSize), done: make(chan struct{})}
 }
 
 func (b *batch[T]) decode(decode func(*T, *Document) error) {
@@ -115,43 +112,13 @@ func (b *batch[T]) decode(decode func(*T, *Document) error) {
 	}
 }
 
-// batcher collects documents in batches. Each batch goes to the workers and then, in
-// the order of the file, to [Parallel.Apply].
+// batcher collects documents in batches. Each batch is decoded, and goes to [Parallel.Apply] in the order of the file.
 type batcher[T any] struct {
 	ctx     context.Context
 	text    *filetext.Text
-	work    chan *batch[T]
+	decode  func(*T, *Document) error
 	ordered chan *batch[T]
 	current *batch[T]
-	// free are batches whose memory is reused.
-	free sync.Pool
-}
-
-func newBatcher[T any](ctx context.Context, text *filetext.Text) *batcher[T] {
-	// The queues are short, so that a slow consumer blocks the splitter.
-	pending := 2 * runtime.GOMAXPROCS(0)
-	b := &batcher[T]{
-		ctx: ctx, text: text,
-		work: make(chan *batch[T], pending), ordered: make(chan *batch[T], pending),
-		free: sync.Pool{New: func() any { return &batch[T]{text: make([]byte, 0, batchSize)} }},
-	}
-	b.current = b.next()
-	return b
-}
-
-func (b *batcher[T]) next() *batch[T] {
-	next := b.free.Get().(*batch[T])
-	next.done = make(chan struct{})
-	return next
-}
-
-// recycle returns an empty batch for reuse.
-func (b *batcher[T]) recycle(used *batch[T]) {
-	clear(used.docs)
-	used.docs, used.text = used.docs[:0], used.text[:0]
-	if cap(used.text) <= 2*batchSize {
-		b.free.Put(used)
-	}
 }
 
 // add copies the document, whose text is valid during the call only.
@@ -174,20 +141,12 @@ func (b *batcher[T]) send() error {
 		return nil
 	}
 	b.current.read = b.text.Stored()
-	for _, ch := range []chan *batch[T]{b.work, b.ordered} {
-		select {
-		case ch <- b.current:
-		case <-b.ctx.Done():
-			return context.Cause(b.ctx)
-		}
+	select {
+	case b.ordered <- b.current:
+		go b.current.decode(b.decode)
+	case <-b.ctx.Done():
+		return context.Cause(b.ctx)
 	}
-	b.current = b.next()
+	b.current = newBatch[T]()
 	return nil
-}
-
-// close sends the last batch.
-func (b *batcher[T]) close() {
-	_ = b.send() // the only error is the context's, which the caller has
-	close(b.work)
-	close(b.ordered)
 }

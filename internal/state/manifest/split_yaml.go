@@ -213,7 +213,6 @@ func (l *yamlList) flush() error {
 	return err
 }
 
-// finish ends the list.
 func (l *yamlList) finish() error {
 	if err := l.flush(); err != nil {
 		return err

@@ -54,13 +54,7 @@ const (
 // KindsAbout returns the kinds that relations of nodes to objects of a kind come
 // from.
 func KindsAbout(about graph.Kind) Kinds {
-	var on Kinds
-	for k := range kindCount {
-		if slices.Contains(k.describe().relates, about) {
-			on |= 1 << k
-		}
-	}
-	return on
+	return kindsWhere(func(i *kindInfo) bool { return slices.Contains(i.relates, about) })
 }
 
 // Resources returns the resources of the kinds.
@@ -80,25 +74,14 @@ func AllKinds() Kinds { return 1<<kindCount - 1 }
 // NodeKinds returns the kinds that node authorization needs: all but those that only an inventory
 // needs, and NodeScopes and Quarantines.
 func NodeKinds() Kinds {
-	var on Kinds
-	for k := range kindCount {
-		if !k.describe().inventory && !k.describe().containment {
-			on |= 1 << k
-		}
-	}
-	return on
+	return kindsWhere(func(i *kindInfo) bool { return !i.inventory && !i.containment })
 }
 
 // RBACKinds returns the kinds that the RBAC authorizer reads.
-func RBACKinds() Kinds {
-	var on Kinds
-	for k := range kindCount {
-		if k.describe().rbac {
-			on |= 1 << k
-		}
-	}
-	return on
-}
+func RBACKinds() Kinds { return kindsWhere(func(i *kindInfo) bool { return i.rbac }) }
+
+// RestrainingKinds are the kinds without which attack paths may be more certain than they are, and never fewer.
+func RestrainingKinds() Kinds { return kindsWhere(func(i *kindInfo) bool { return i.restrains }) }
 
 // tooOld returns the kinds among on that may not be used any more.
 func (l *Live) tooOld(on Kinds) Kinds {

@@ -89,9 +89,10 @@ func (s *State) Aggregation() *nodescope.Aggregation {
 	defer s.mu.RUnlock()
 	_, missing := s.facts.missing[kindAPIService]
 	a := &nodescope.Aggregation{Complete: (s.facts.complete || ofCluster) && readAll && !missing}
-	for _, r := range s.objects.apiServices {
-		version := schema.GroupVersion{Group: r.record.Group, Version: r.record.Version}
-		if r.record.Service != nil {
+	for _, r := range s.objects.others[kindAPIService] {
+		spec := r.record.(apiServiceSpec)
+		version := schema.GroupVersion{Group: spec.Group, Version: spec.Version}
+		if spec.Service != nil {
 			a.Versions = append(a.Versions, version)
 		} else {
 			a.Local = append(a.Local, version)

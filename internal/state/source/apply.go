@@ -1,18 +1,17 @@
 package source
 
 import (
-	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
 
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
-	nodev1 "k8s.io/api/node/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/rbac"
@@ -23,61 +22,6 @@ import (
 type apiObject interface {
 	metav1.Object
 	runtime.Object
-}
-
-// newAPIObject returns an empty object of the kind.
-func newAPIObject(k kind) apiObject {
-	switch k {
-	case kindAPIService:
-		return &apiService{}
-	case kindClusterRole:
-		return &rbacv1.ClusterRole{}
-	case kindClusterRoleBinding:
-		return &rbacv1.ClusterRoleBinding{}
-	case kindCSIDriver:
-		return &storagev1.CSIDriver{}
-	case kindMutatingWebhookConfiguration:
-		return &admissionv1.MutatingWebhookConfiguration{}
-	case kindNamespace:
-		return &corev1.Namespace{}
-	case kindNode:
-		return &corev1.Node{}
-	case kindNodeScope:
-		return &policyv1alpha1.NodeScope{}
-	case kindPersistentVolume:
-		return &corev1.PersistentVolume{}
-	case kindPersistentVolumeClaim:
-		return &corev1.PersistentVolumeClaim{}
-	case kindPod:
-		return &corev1.Pod{}
-	case kindPodCertificateRequest:
-		return &certificatesv1.PodCertificateRequest{}
-	case kindQuarantine:
-		return &policyv1alpha1.Quarantine{}
-	case kindResourceQuota:
-		return &corev1.ResourceQuota{}
-	case kindRuntimeClass:
-		return &nodev1.RuntimeClass{}
-	case kindResourceSlice:
-		return &resourcev1.ResourceSlice{}
-	case kindRole:
-		return &rbacv1.Role{}
-	case kindRoleBinding:
-		return &rbacv1.RoleBinding{}
-	case kindSecret:
-		return &corev1.Secret{}
-	case kindServiceAccount:
-		return &corev1.ServiceAccount{}
-	case kindValidatingAdmissionPolicy:
-		return &admissionv1.ValidatingAdmissionPolicy{}
-	case kindValidatingAdmissionPolicyBinding:
-		return &admissionv1.ValidatingAdmissionPolicyBinding{}
-	case kindValidatingWebhookConfiguration:
-		return &admissionv1.ValidatingWebhookConfiguration{}
-	case kindVolumeAttachment:
-		return &storagev1.VolumeAttachment{}
-	}
-	panic(fmt.Sprintf("no API type for kind %d", k))
 }
 
 // set adds a trimmed object to the state and reports whether it replaced one of the
@@ -113,27 +57,33 @@ func (s *State) record(k kind, o apiObject, version stamp) (replaced bool, err e
 		r, err = newVolumeRecord(o)
 		r.stamp = version
 		s.objects.volumes[key] = r
-	case *corev1.Node:
-		s.objects.nodes[key] = stamped[NodeInfo]{
-			NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}, version,
-		}
-	case *corev1.PersistentVolumeClaim:
-		s.objects.claims[key] = stamped[string]{o.Spec.VolumeName, version}
-	case *corev1.ServiceAccount:
-		s.objects.accounts[key] = stamped[types.UID]{o.UID, version}
-	case *apiService:
-		s.objects.apiServices[key] = stamped[apiServiceSpec]{o.Spec, version}
-		s.aggregation.Store(nil)
-	case *policyv1alpha1.NodeScope:
-		s.objects.scopes[key] = stamped[*policyv1alpha1.NodeScope]{o, version}
-	case *policyv1alpha1.Quarantine:
-		s.objects.quarantines[key] = stamped[*policyv1alpha1.Quarantine]{o, version}
-	case *storagev1.CSIDriver:
-		s.objects.drivers[key] = stamped[[]storagev1.TokenRequest]{o.Spec.TokenRequests, version}
 	default:
-		s.objects.namesOnly[k][key] = version
+		s.objects.others[k][key] = stamped{recordOf(o), version}
+		if k == kindAPIService {
+			s.aggregation.Store(nil)
+		}
 	}
 	return replaced, err
+}
+
+// recordOf returns what look-ups need of an object; nil for a kind of which only names are kept. The custom resources
+// are few.
+func recordOf(o apiObject) any {
+	switch o := o.(type) {
+	case *corev1.Node:
+		return NodeInfo{UID: o.UID, Labels: o.Labels, KubeletVersion: o.Status.NodeInfo.KubeletVersion}
+	case *corev1.PersistentVolumeClaim:
+		return o.Spec.VolumeName
+	case *corev1.ServiceAccount:
+		return o.UID
+	case *storagev1.CSIDriver:
+		return o.Spec.TokenRequests
+	case *apiService:
+		return o.Spec
+	case *policyv1alpha1.NodeScope, *policyv1alpha1.Quarantine:
+		return o
+	}
+	return nil
 }
 
 // relate adds the object to the graph or the policy.
@@ -227,3 +177,80 @@ func (s *State) holdsVersion(k kind, o metav1.Object) bool {
 	known, ok := s.objects.table(k).stamp(keyOf(o.GetNamespace(), o.GetName()))
 	return ok && known == s.objects.stampOf(o)
 }
+
+// listeners are notified of changes. notify takes no lock: the list is replaced,
+// never changed.
+type listeners struct {
+	mu   sync.Mutex
+	list atomic.Pointer[[]*func(node string)]
+}
+
+// OnChange calls f after each object that was added or replaced, when the state and
+// its graph show it. The argument is the name of the object's node, or empty when the
+// object could concern any node. Changes that relate no node to anything are left
+// out: pods that are not bound to a node, roles and bindings, and deleted objects.
+//
+// f is called by the goroutine that applies the change and blocks it, so f must be
+// fast. It may be called concurrently, and once more while stop returns.
+func (s *State) OnChange(f func(node string)) (stop func()) {
+	l := &s.listeners
+	l.update(func(list []*func(string)) []*func(string) { return append(list, &f) })
+	return func() {
+		l.update(func(list []*func(string)) []*func(string) {
+			return slices.DeleteFunc(list, func(known *func(string)) bool { return known == &f })
+		})
+	}
+}
+
+func (l *listeners) update(change func([]*func(string)) []*func(string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var list []*func(string)
+	if old := l.list.Load(); old != nil {
+		list = slices.Clone(*old)
+	}
+	list = change(list)
+	l.list.Store(&list)
+}
+
+func (l *listeners) notify(o apiObject) {
+	list := l.list.Load()
+	if list == nil || len(*list) == 0 {
+		return
+	}
+	node, matters := nodeOf(o)
+	if !matters {
+		return
+	}
+	for _, f := range *list {
+		(*f)(node)
+	}
+}
+
+// nodeOf returns the node of an object, the empty name for objects that could concern
+// any node, and false for objects that concern none.
+func nodeOf(o apiObject) (node string, matters bool) {
+	switch o := o.(type) {
+	case *corev1.Pod:
+		node = o.Spec.NodeName
+	case *corev1.Node:
+		node = o.Name
+	case *storagev1.VolumeAttachment:
+		node = o.Spec.NodeName
+	case *resourcev1.ResourceSlice:
+		if o.Spec.NodeName != nil {
+			node = *o.Spec.NodeName
+		}
+	case *certificatesv1.PodCertificateRequest:
+		node = string(o.Spec.NodeName)
+	case *rbacv1.Role, *rbacv1.ClusterRole, *rbacv1.RoleBinding, *rbacv1.ClusterRoleBinding:
+		return "", false
+	default:
+		return "", true
+	}
+	return node, node != ""
+}
+
+// KnowsNode reports whether the state holds a Node object of that name, or
+// anything is related to a node of that name.
+func (s *State) KnowsNode(name string) bool { return s.HasNode(name) || s.Graph.HasNode(name) }

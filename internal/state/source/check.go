@@ -6,7 +6,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -86,7 +85,7 @@ func (c *checker) backoff() wait.Backoff {
 
 // silenceDeadline is when a kind without events is listed, before it becomes too old.
 func (c *checker) silenceDeadline() time.Time {
-	observed := c.live.lastObserved(c.kind)
+	observed := c.live.status(c.kind).observed
 	if observed.IsZero() {
 		return time.Now().Add(c.interval)
 	}
@@ -95,8 +94,8 @@ func (c *checker) silenceDeadline() time.Time {
 
 // nextDue is when the next request is due.
 func (c *checker) nextDue() time.Time {
-	list := later(earlier(c.compareAt, c.silenceDeadline()), c.listPausedUntil)
-	return later(earlier(c.probeAt, list), c.pausedUntil)
+	list := later(staleness.Earlier(c.compareAt, c.silenceDeadline()), c.listPausedUntil)
+	return later(staleness.Earlier(c.probeAt, list), c.pausedUntil)
 }
 
 // run probes and compares until the context ends.
@@ -122,7 +121,7 @@ func (c *checker) run(ctx context.Context) {
 func (c *checker) handleAnomaly(d anomaly) {
 	switch d {
 	case anomalyGap:
-		c.compareAt = earlier(c.compareAt, time.Now().Add(wait.Jitter(gapDelay, 1)))
+		c.compareAt = staleness.Earlier(c.compareAt, time.Now().Add(wait.Jitter(gapDelay, 1)))
 	case anomalyVersion:
 		c.probeAt = time.Now()
 	}
@@ -130,7 +129,7 @@ func (c *checker) handleAnomaly(d anomaly) {
 
 // runDue sends the requests that are due.
 func (c *checker) runDue(ctx context.Context) {
-	if !c.live.isFollowed(c.kind) || c.lw.isListing() {
+	if c.live.status(c.kind).Following != Followed || c.lw.isListing() {
 		c.pausedUntil = time.Now().Add(c.interval / 2)
 		return
 	}
@@ -153,7 +152,7 @@ func (c *checker) runDue(ctx context.Context) {
 		c.listPausedUntil = time.Now().Add(c.interval / 2)
 	default:
 		c.scheduleComparison(staleness.ListInterval(c.live.opts.MaxStaleness) - time.Since(began))
-		if silent && !c.live.lastObserved(c.kind).After(c.requested) {
+		if silent && !c.live.status(c.kind).observed.After(c.requested) {
 			c.lw.reopen() // the watch delivered nothing while the list was read either
 		}
 	}
@@ -161,7 +160,8 @@ func (c *checker) runDue(ctx context.Context) {
 
 func (c *checker) recordFailure(ctx context.Context, err error) {
 	if ctx.Err() == nil {
-		c.live.recordCheckError(c.kind, fmt.Errorf("list %s: %w", c.lw.endpoint.resource.GroupResource(), err))
+		failed := fmt.Errorf("list %s: %w", c.lw.endpoint.resource.GroupResource(), err)
+		c.live.change(c.lw.epoch, c.kind, func(f *kindStatus) { f.checkErr = failed })
 		_ = c.lw.handleError("list", err)
 	}
 }
@@ -180,12 +180,12 @@ func (c *checker) probeIfDue(ctx context.Context) error {
 
 // probe lists one object, which the API server reads from its store.
 func (c *checker) probe(ctx context.Context) error {
-	started, known := c.live.ages.Now(), c.live.resourceVersion(c.kind)
+	started, known := c.live.ages.Now(), c.live.status(c.kind).resourceVersion
 	version, err := c.version(ctx)
 	if err != nil {
 		return err
 	}
-	if isOlder(version, known) {
+	if staleness.Older(version, known) {
 		return c.confirmRollback(ctx, known)
 	}
 	c.live.storeConfirmed(c.lw.epoch, c.kind, started)
@@ -198,7 +198,7 @@ func (c *checker) version(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return versionOf(page), nil
+	return listMeta(page).GetResourceVersion(), nil
 }
 
 // page gets a page of a list, with a time limit.
@@ -216,7 +216,7 @@ func (c *checker) confirmRollback(ctx context.Context, known string) error {
 		return ctx.Err()
 	}
 	version, err := c.version(ctx)
-	if err != nil || !isOlder(version, known) {
+	if err != nil || !staleness.Older(version, known) {
 		return err
 	}
 	c.live.reset(c.lw.epoch, fmt.Sprintf("the resource version of %s went from %s back to %s: the API server's store was "+
@@ -229,7 +229,7 @@ func (c *checker) confirmRollback(ctx context.Context, known string) error {
 // watch event soon after mean that the store was replaced or events were lost. It
 // returns false if the comparison was abandoned.
 func (c *checker) compare(ctx context.Context) (done bool, err error) {
-	started, known := c.live.ages.Now(), c.live.resourceVersion(c.kind)
+	started, known := c.live.ages.Now(), c.live.status(c.kind).resourceVersion
 	c.requested = started
 	m := c.lw.startComparison()
 	if m == nil {
@@ -246,15 +246,15 @@ func (c *checker) compare(ctx context.Context) (done bool, err error) {
 			}
 			return false, err
 		}
-		if first && isOlder(versionOf(page), known) {
+		if first && staleness.Older(listMeta(page).GetResourceVersion(), known) {
 			return false, c.confirmRollback(ctx, known)
 		}
-		version = versionOf(page)
+		version = listMeta(page).GetResourceVersion()
 		c.live.recordPage(c.lw.epoch, c.kind, version)
 		if current, err := c.lw.comparePage(m, page); err != nil || !current {
 			return false, err
 		}
-		opts.Continue = continuation(page)
+		opts.Continue = listMeta(page).GetContinue()
 		if err := c.probeIfDue(ctx); err != nil {
 			return false, err
 		}
@@ -287,18 +287,10 @@ func (c *checker) awaitWatch(ctx context.Context, m *comparison) error {
 			}
 			continue
 		}
-		c.live.addDifferences(c.kind, unexplained)
+		c.live.change(c.lw.epoch, c.kind, func(f *kindStatus) { f.Differences += uint64(unexplained) })
 		c.live.reset(c.lw.epoch, fmt.Sprintf("%d objects of %s differ from what the watch delivered, such as %s: the API "+
 			"server's store was restored or replaced, or the watch lost events",
 			unexplained, c.lw.endpoint.resource.GroupResource(), example))
 		return nil
 	}
-}
-
-func versionOf(list runtime.Object) string {
-	m, err := meta.ListAccessor(list)
-	if err != nil {
-		return ""
-	}
-	return m.GetResourceVersion()
 }

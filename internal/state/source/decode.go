@@ -38,12 +38,6 @@ type content struct {
 	templates []addition
 }
 
-func (c *content) reset() {
-	clear(c.objects)
-	c.objects, c.skipped, c.headers, c.unused, c.templates = c.objects[:0], c.skipped[:0], nil, c.unused[:0], nil
-	c.mappings = false
-}
-
 // decode adds a trimmed object of a file.
 func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 	if err := d.CheckType(); err != nil {
@@ -59,7 +53,7 @@ func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 	}
 	k, kept := kindOf(d.Group(), d.Kind)
 	if !kept {
-		c.skipped = append(c.skipped, kindAndGroup(d))
+		c.skipped = append(c.skipped, withGroup(d.Kind, d.Group()))
 		return c.note(d)
 	}
 	if k.describe().inventory && !opts.inventory() {
@@ -133,12 +127,8 @@ func unsupportedVersion(d *manifest.Document, versions []string) error {
 		d.APIVersion, strings.Join(versions, ", ")))
 }
 
-func kindAndGroup(d *manifest.Document) string {
-	if group := d.Group(); group != "" {
-		return d.Kind + "." + group
-	}
-	return d.Kind
-}
+// withGroup returns a kind with its group after a dot, as in [State.Skipped].
+func withGroup(kind, group string) string { return strings.TrimSuffix(kind+"."+group, ".") }
 
 // object adds an object of a kept kind.
 func (c *content) object(d *manifest.Document, k kind, opts FileOptions) error {
@@ -216,6 +206,6 @@ func decodeTyped(k kind, decode func(any) error) (apiObject, error) {
 			ObjectMeta: s.Metadata, Spec: resourcev1.ResourceSliceSpec{NodeName: cmp.Or(s.Spec.NodeName, s.NodeName)},
 		}, err
 	}
-	o := newAPIObject(k)
+	o := k.describe().empty()
 	return o, decode(o)
 }

@@ -143,34 +143,46 @@ type lister struct {
 
 // kind lists all objects of a kind.
 func (l *lister) kind(ctx context.Context, d *discovered, k kind) error {
-	version, how, reason := d.serves(k)
-	switch how {
-	case notServed:
-		return nil
-	case unreadable:
-		l.state.markMissing(k, reason)
-		return nil
-	}
-	e, err := l.client.endpoint(k, version)
-	if err != nil {
+	e, err := l.endpoint(d, k)
+	if e == nil {
 		return err
 	}
 	l.state.retained.reset(e.kind)
 	listed, err := l.pages(ctx, e, metav1.ListOptions{Limit: pageSize})
-	switch {
-	case apierrors.IsForbidden(err):
-		l.state.markMissing(k, missingReason("list", e.resource.GroupResource(), err))
-		return nil
-	case apierrors.IsNotFound(err):
-		return nil
-	case err != nil:
-		return l.client.explain(ctx, "list "+e.resource.GroupResource().String()+" of", err)
+	if err != nil {
+		return l.notListed(ctx, e, err)
 	}
 	listed.removeUnlisted()
 	if k.describe().rbac {
 		l.state.rbacRead(k)
 	}
 	return nil
+}
+
+// endpoint returns nil without an error for a kind that is not served, or cannot be read, which it records.
+func (l *lister) endpoint(d *discovered, k kind) (*endpoint, error) {
+	version, how, reason := d.serves(k)
+	switch how {
+	case notServed:
+		return nil, nil
+	case unreadable:
+		l.state.markMissing(k, reason)
+		return nil, nil
+	}
+	return l.client.endpoint(k, version)
+}
+
+// notListed returns nil for the error of a list that means that the user may not list the kind, which it records, or that
+// there is no such resource.
+func (l *lister) notListed(ctx context.Context, e *endpoint, err error) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		l.state.markMissing(e.kind, missingReason("list", e.resource.GroupResource(), err))
+		return nil
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return l.client.explain(ctx, "list "+e.resource.GroupResource().String()+" of", err)
 }
 
 // pages applies all pages of a list to the state. It starts again if the list expires.
@@ -206,7 +218,7 @@ func (l *lister) eachPage(ctx context.Context, e *endpoint, opts metav1.ListOpti
 			if err != nil {
 				return
 			}
-			if opts.Continue = continuation(list); opts.Continue == "" {
+			if opts.Continue = listMeta(list).GetContinue(); opts.Continue == "" {
 				return
 			}
 		}
@@ -216,7 +228,11 @@ func (l *lister) eachPage(ctx context.Context, e *endpoint, opts metav1.ListOpti
 			return page.err
 		}
 		before := listed.count
-		if err := listed.addPage(page.list); err != nil {
+		err := meta.EachListItem(page.list, func(item runtime.Object) error {
+			_, err := listed.addObject(item)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		l.report(e.resource.Resource, int64(listed.count), remaining(page.list), listed.count-before)
@@ -233,14 +249,6 @@ type listing struct {
 	count int
 	// sample is read again after the list; nil for a list that is read once.
 	sample *staleness.Sample
-}
-
-// addPage applies a page.
-func (l *listing) addPage(page runtime.Object) error {
-	return meta.EachListItem(page, func(item runtime.Object) error {
-		_, err := l.addObject(item)
-		return err
-	})
 }
 
 func (l *listing) addObject(item runtime.Object) (objectKey, error) {
@@ -299,21 +307,20 @@ func (s *State) rbacRead(k kind) {
 	s.facts.rbacRead |= 1 << k
 }
 
-func continuation(list runtime.Object) string {
+// listMeta returns the metadata of a list; empty if it is not a list.
+func listMeta(list runtime.Object) metav1.ListInterface {
 	m, err := meta.ListAccessor(list)
 	if err != nil {
-		return ""
+		return &metav1.ListMeta{}
 	}
-	return m.GetContinue()
+	return m
 }
 
 // remaining is how many objects the server says will follow; 0 on the last
 // page, -1 when it does not say.
 func remaining(list runtime.Object) int64 {
-	m, err := meta.ListAccessor(list)
+	m := listMeta(list)
 	switch {
-	case err != nil:
-		return -1
 	case m.GetContinue() == "":
 		return 0
 	case m.GetRemainingItemCount() == nil:

@@ -107,14 +107,12 @@ func (lw *listWatcher) addPage(page runtime.Object, first bool, requestedAt time
 	if lw.closed {
 		return nil, errReflectorStopped
 	}
-	lw.live.recordPage(lw.epoch, lw.endpoint.kind, versionOf(page))
+	lw.live.recordPage(lw.epoch, lw.endpoint.kind, listMeta(page).GetResourceVersion())
 	if first {
 		lw.startList(requestedAt)
 	}
-	names := &nameList{}
-	if m, err := meta.ListAccessor(page); err == nil {
-		names.ResourceVersion, names.Continue, names.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(), m.GetRemainingItemCount()
-	}
+	m, names := listMeta(page), &nameList{}
+	names.ResourceVersion, names.Continue, names.RemainingItemCount = m.GetResourceVersion(), m.GetContinue(), m.GetRemainingItemCount()
 	err := meta.EachListItem(page, func(item runtime.Object) error {
 		o, err := lw.addListed(item)
 		names.Items = append(names.Items, o)
@@ -205,7 +203,6 @@ func (lw *listWatcher) handleError(verb string, err error) error {
 	return err
 }
 
-// startList starts a list that was requested at a time.
 func (lw *listWatcher) startList(requestedAt time.Time) {
 	lw.requested, lw.comparison = requestedAt, nil
 	lw.live.listStarted(lw.epoch, lw.endpoint.kind, requestedAt)
@@ -317,7 +314,7 @@ func (lw *listWatcher) recordEvent(event watch.Event) {
 		lw.live.recordPage(lw.epoch, lw.endpoint.kind, version)
 		return
 	}
-	if isOlder(version, lw.stream.resourceVersion) {
+	if staleness.Older(version, lw.stream.resourceVersion) {
 		lw.reportAnomaly(anomalyVersion)
 	} else {
 		lw.stream.resourceVersion = version

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 	"github.com/node-authorizer/node-authorizer/internal/output/render"
@@ -106,7 +107,6 @@ func (l *loader) load(ctx context.Context, file manifest.File) error {
 		Stdin:  l.opts.Stdin,
 		Decode: func(into *content, d *manifest.Document) error { return into.decode(d, l.opts) },
 		Apply:  func(c *content) error { return l.apply(file.Name, c, expected) },
-		Reset:  (*content).reset,
 		Progress: func(stored int64) {
 			if l.opts.Progress != nil {
 				l.opts.Progress(manifest.Progress{Source: file.Name, Done: stored, Total: file.Size, Objects: l.kept})
@@ -149,7 +149,7 @@ func (l *loader) apply(file string, c *content, expected *expectation) error {
 			object := verdict.Object{Kind: o.kind.String(), Namespace: o.api.GetNamespace(), Name: o.api.GetName()}
 			l.state.notePlace(object, file, o.position.Line)
 		}
-		expected.count(o.kind)
+		expected.found[o.kind]++
 		l.kept++
 	}
 	for _, a := range c.templates {
@@ -160,9 +160,9 @@ func (l *loader) apply(file string, c *content, expected *expectation) error {
 		l.kept++
 	}
 	for _, k := range c.unused {
-		expected.count(k)
+		expected.found[k]++
 		if !expected.snapshot {
-			l.state.facts.skipped[k.String()+groupSuffix(k)]++
+			l.state.facts.skipped[withGroup(k.String(), k.describe().group)]++
 		}
 	}
 	if c.mappings && l.state.Inventory != nil {
@@ -174,14 +174,6 @@ func (l *loader) apply(file string, c *content, expected *expectation) error {
 	return nil
 }
 
-// groupSuffix is the group of a kind after a dot, as in [State.Skipped].
-func groupSuffix(k kind) string {
-	if group := k.describe().group; group != "" {
-		return "." + group
-	}
-	return ""
-}
-
 func displayName(o apiObject) string {
 	if o.GetNamespace() == "" {
 		return o.GetName()
@@ -189,7 +181,6 @@ func displayName(o apiObject) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-// applyHeader applies the header of a snapshot.
 func (l *loader) applyHeader(file string, h *snapshotHeader) error {
 	s := l.state
 	if h.KubernetesVersion != "" {
@@ -203,7 +194,8 @@ func (l *loader) applyHeader(file string, h *snapshotHeader) error {
 		s.Resources = slices.Clone(h.Resources)
 	}
 	for _, m := range h.Missing {
-		if k, ok := kindOfResource(m.Group, m.Resource); ok && (s.Inventory != nil || !k.describe().inventory) {
+		is := func(i *kindInfo) bool { return i.group == m.Group && i.resource == m.Resource }
+		if k, ok := findKind(is); ok && (s.Inventory != nil || !k.describe().inventory) {
 			s.markMissing(k, m.Reason)
 		}
 	}
@@ -257,12 +249,76 @@ func (s *State) compareAggregated() {
 	}
 }
 
-// kindOfResource returns the kept kind of a resource.
-func kindOfResource(group, resource string) (kind, bool) {
-	for k := range kindCount {
-		if info := k.describe(); info.resource == resource && info.group == group {
-			return k, true
-		}
+// Reader makes a state from documents that a caller reads for other purposes too. It is not safe
+// for concurrent use.
+type Reader struct {
+	loader   *loader
+	file     string
+	expected *expectation
+	taken    int
+	// err is the first error. What follows it is not taken.
+	err error
+}
+
+// NewReader returns a reader that makes a state without objects. Stdin and Progress of the options
+// have no effect.
+func NewReader(opts FileOptions) *Reader { return &Reader{loader: newLoader(opts)} }
+
+// Wants reports whether a state may keep something of a document of this type.
+func (r *Reader) Wants(apiVersion, kind string) bool {
+	group, _, found := strings.Cut(apiVersion, "/")
+	if !found {
+		group = ""
 	}
-	return 0, false
+	k, kept := kindOf(group, kind)
+	return group == snapshotGroup || kept && (r.loader.opts.inventory() || !k.describe().inventory)
+}
+
+// Take adds a document that is wanted. The documents of one file have to follow each other. State
+// returns the first error: the caller may have use for the other documents.
+func (r *Reader) Take(d *manifest.Document) {
+	if r.err == nil {
+		r.err = r.take(d)
+	}
+}
+
+func (r *Reader) take(d *manifest.Document) error {
+	if r.expected == nil || d.File() != r.file {
+		if err := r.endFile(); err != nil {
+			return err
+		}
+		r.file, r.expected = d.File(), newExpectation(d.File())
+	}
+	r.taken++
+	var c content
+	if err := c.decode(d, r.loader.opts); err != nil {
+		return err
+	}
+	return r.loader.apply(r.file, &c, r.expected)
+}
+
+// Taken returns how many documents were taken.
+func (r *Reader) Taken() int { return r.taken }
+
+// endFile checks that a file is complete.
+func (r *Reader) endFile() error {
+	if r.expected == nil {
+		return nil
+	}
+	r.loader.plain = r.loader.plain || !r.expected.snapshot
+	return r.expected.check()
+}
+
+// State returns the state when all documents are taken; nil if there were none. Origin says where
+// the documents are from.
+func (r *Reader) State(origin string) (*State, error) {
+	if r.err != nil || r.taken == 0 {
+		return nil, r.err
+	}
+	if err := r.endFile(); err != nil {
+		return nil, err
+	}
+	r.loader.finish()
+	r.loader.state.Origin = origin
+	return r.loader.state, nil
 }

@@ -1,9 +1,11 @@
 package source
 
 import (
+	"cmp"
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strings"
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	policyv1alpha1 "github.com/node-authorizer/node-authorizer/api/policy/v1alpha1"
-	"github.com/node-authorizer/node-authorizer/graph"
+	"github.com/node-authorizer/node-authorizer/attackpaths/inventory"
 )
 
 // interned is a string that many objects share.
@@ -33,21 +35,13 @@ func keyOf(namespace, objectName string) objectKey {
 // pods and volumes may have hundreds of thousands of entries, so they hold small
 // records.
 type objects struct {
-	pods        map[objectKey]podRecord
-	volumes     map[objectKey]volumeRecord
-	nodes       map[objectKey]stamped[NodeInfo]
-	claims      map[objectKey]stamped[string] // the volume's name
-	accounts    map[objectKey]stamped[types.UID]
-	drivers     map[objectKey]stamped[[]storagev1.TokenRequest]
-	apiServices map[objectKey]stamped[apiServiceSpec]
-	// scopes and quarantines are kept whole. They are few.
-	scopes      map[objectKey]stamped[*policyv1alpha1.NodeScope]
-	quarantines map[objectKey]stamped[*policyv1alpha1.Quarantine]
+	pods    map[objectKey]podRecord
+	volumes map[objectKey]volumeRecord
+	// others are the objects of the other kinds.
+	others [kindCount]map[objectKey]stamped
 	// unnamedClaims has the node of each pod with a resource claim from a template
 	// whose name is not in the pod's status.
 	unnamedClaims map[objectKey]interned
-	// namesOnly are the kinds of which only names are kept here.
-	namesOnly [kindCount]map[objectKey]stamp
 	// seed makes stamps unpredictable.
 	seed maphash.Seed
 }
@@ -66,9 +60,10 @@ func (o *objects) stampOf(object metav1.Object) stamp {
 	return stamp(h.Sum64())
 }
 
-// stamped is a record with the stamp of its object.
-type stamped[R any] struct {
-	record R
+// stamped is the kept part of an object of another kind than pods and volumes, with the object's stamp.
+type stamped struct {
+	// record is nil if only the name is kept here.
+	record any
 	stamp  stamp
 }
 
@@ -81,20 +76,11 @@ type NodeInfo struct {
 
 func newObjects() objects {
 	o := objects{
-		pods:          map[objectKey]podRecord{},
-		volumes:       map[objectKey]volumeRecord{},
-		nodes:         map[objectKey]stamped[NodeInfo]{},
-		claims:        map[objectKey]stamped[string]{},
-		accounts:      map[objectKey]stamped[types.UID]{},
-		drivers:       map[objectKey]stamped[[]storagev1.TokenRequest]{},
-		apiServices:   map[objectKey]stamped[apiServiceSpec]{},
-		scopes:        map[objectKey]stamped[*policyv1alpha1.NodeScope]{},
-		quarantines:   map[objectKey]stamped[*policyv1alpha1.Quarantine]{},
-		seed:          maphash.MakeSeed(),
-		unnamedClaims: map[objectKey]interned{},
+		pods: map[objectKey]podRecord{}, volumes: map[objectKey]volumeRecord{}, unnamedClaims: map[objectKey]interned{},
+		seed: maphash.MakeSeed(),
 	}
-	for k := range o.namesOnly {
-		o.namesOnly[k] = map[objectKey]stamp{}
+	for k := range o.others {
+		o.others[k] = map[objectKey]stamped{}
 	}
 	return o
 }
@@ -114,8 +100,7 @@ type recorded interface{ version() stamp }
 
 func (r podRecord) version() stamp    { return r.stamp }
 func (r volumeRecord) version() stamp { return r.stamp }
-func (r stamped[R]) version() stamp   { return r.stamp }
-func (s stamp) version() stamp        { return s }
+func (r stamped) version() stamp      { return r.stamp }
 
 type records[R recorded] map[objectKey]R
 
@@ -134,23 +119,8 @@ func (o *objects) table(k kind) table {
 		return records[podRecord](o.pods)
 	case kindPersistentVolume:
 		return records[volumeRecord](o.volumes)
-	case kindNode:
-		return records[stamped[NodeInfo]](o.nodes)
-	case kindPersistentVolumeClaim:
-		return records[stamped[string]](o.claims)
-	case kindServiceAccount:
-		return records[stamped[types.UID]](o.accounts)
-	case kindCSIDriver:
-		return records[stamped[[]storagev1.TokenRequest]](o.drivers)
-	case kindAPIService:
-		return records[stamped[apiServiceSpec]](o.apiServices)
-	case kindNodeScope:
-		return records[stamped[*policyv1alpha1.NodeScope]](o.scopes)
-	case kindQuarantine:
-		return records[stamped[*policyv1alpha1.Quarantine]](o.quarantines)
-	default:
-		return records[stamp](o.namesOnly[k])
 	}
+	return records[stamped](o.others[k])
 }
 
 func (o *objects) count(k kind) int { return o.table(k).len() }
@@ -161,23 +131,28 @@ func (s *State) HasNode(name string) bool {
 	return ok
 }
 
-// NodeInfo returns the kept part of the named Node object.
-func (s *State) NodeInfo(name string) (NodeInfo, bool) {
-	s.lookUp(kindNode, "", name)
+// lookUpRecord returns the record of an object that is neither a pod nor a volume.
+func lookUpRecord[R any](s *State, k kind, namespace, name string) (R, bool) {
+	s.lookUp(k, namespace, name)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	info, ok := s.objects.nodes[keyOf("", name)]
-	return info.record, ok
+	found, ok := s.objects.others[k][keyOf(namespace, name)]
+	record, _ := found.record.(R)
+	return record, ok
+}
+
+// NodeInfo returns the kept part of the named Node object.
+func (s *State) NodeInfo(name string) (NodeInfo, bool) {
+	return lookUpRecord[NodeInfo](s, kindNode, "", name)
 }
 
 // NodeNames lists the names of the Node objects, sorted. Nodes to which objects
 // are related, whether they exist or not, are in [graph.Graph.Nodes].
 func (s *State) NodeNames() []string {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	names := make([]string, 0, len(s.objects.nodes))
-	for k := range s.objects.nodes {
-		names = append(names, k.name)
+	keys := s.keys(kindNode)
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = k.name
 	}
 	slices.Sort(names)
 	return names
@@ -199,56 +174,104 @@ func (s *State) Node(name string) (*corev1.Node, bool) {
 // PersistentVolumeClaim returns the kept part of a claim: its names and
 // spec.volumeName.
 func (s *State) PersistentVolumeClaim(namespace, name string) (*corev1.PersistentVolumeClaim, bool) {
-	s.lookUp(kindPersistentVolumeClaim, namespace, name)
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	volume, ok := s.objects.claims[keyOf(namespace, name)]
+	volume, ok := lookUpRecord[string](s, kindPersistentVolumeClaim, namespace, name)
 	if !ok {
 		return nil, false
 	}
 	return &corev1.PersistentVolumeClaim{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: volume.record},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: volume},
 	}, true
-}
-
-// ResourceSliceNode returns the node of a resource slice, empty for a slice without
-// one.
-func (s *State) ResourceSliceNode(name string) (node string, ok bool) {
-	s.lookUp(kindResourceSlice, "", name)
-	if !s.holds(kindResourceSlice, "", name) {
-		return "", false
-	}
-	if nodes := s.Graph.NodesReaching(graph.ResourceSlice, "", name); len(nodes) > 0 {
-		node = nodes[0]
-	}
-	return node, true
 }
 
 // CSIDriver returns the kept part of a CSI driver: its name and
 // spec.tokenRequests.
 func (s *State) CSIDriver(name string) (*storagev1.CSIDriver, bool) {
-	s.lookUp(kindCSIDriver, "", name)
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	requests, ok := s.objects.drivers[keyOf("", name)]
+	requests, ok := lookUpRecord[[]storagev1.TokenRequest](s, kindCSIDriver, "", name)
 	if !ok {
 		return nil, false
 	}
 	return &storagev1.CSIDriver{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       storagev1.CSIDriverSpec{TokenRequests: slices.Clone(requests.record)},
+		Spec:       storagev1.CSIDriverSpec{TokenRequests: slices.Clone(requests)},
 	}, true
 }
 
 // ServiceAccount returns the kept part of a service account: its names and UID.
 func (s *State) ServiceAccount(namespace, name string) (*corev1.ServiceAccount, bool) {
-	s.lookUp(kindServiceAccount, namespace, name)
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	uid, ok := s.objects.accounts[keyOf(namespace, name)]
+	uid, ok := lookUpRecord[types.UID](s, kindServiceAccount, namespace, name)
 	if !ok {
 		return nil, false
 	}
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid.record}}, true
+	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: uid}}, true
+}
+
+// The kinds that say what a node's credentials may not do.
+const (
+	NodeScopes  Kinds = 1 << kindNodeScope
+	Quarantines Kinds = 1 << kindQuarantine
+)
+
+// ContainmentKinds returns NodeScopes and Quarantines, which are custom resources: if a cluster does not
+// serve them, there are none. With them come APIServices, where NodeScopes let less pass. All of them only take
+// rights away, so that an allow is in doubt if they could not be read.
+func ContainmentKinds() Kinds { return NodeScopes | Quarantines | APIServices }
+
+// NodeScopes returns the NodeScopes by name: metadata.name, metadata.creationTimestamp and spec. They
+// must not be changed. A State of [Watch] has none.
+func (s *State) NodeScopes() []*policyv1alpha1.NodeScope {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return sortedRecords[*policyv1alpha1.NodeScope](s.objects.others[kindNodeScope])
+}
+
+// Quarantines returns the Quarantines by name: the same fields, without spec.reason. They must not be
+// changed. A State of [Watch] has none.
+func (s *State) Quarantines() []*policyv1alpha1.Quarantine {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return sortedRecords[*policyv1alpha1.Quarantine](s.objects.others[kindQuarantine])
+}
+
+func sortedRecords[O apiObject](records map[objectKey]stamped) []O {
+	keys := slices.SortedFunc(maps.Keys(records), func(a, b objectKey) int { return strings.Compare(a.name, b.name) })
+	all := make([]O, len(keys))
+	for i, key := range keys {
+		all[i] = records[key].record.(O)
+	}
+	return all
+}
+
+// trimContainment keeps what decides. The age decides which objects count if there are too many. The
+// reason of a Quarantine is for people, and may be confidential.
+func trimContainment(o apiObject) {
+	switch o := o.(type) {
+	case *policyv1alpha1.NodeScope:
+		*o = policyv1alpha1.NodeScope{ObjectMeta: created(&o.ObjectMeta), Spec: o.Spec}
+	case *policyv1alpha1.Quarantine:
+		*o = policyv1alpha1.Quarantine{ObjectMeta: created(&o.ObjectMeta), Spec: o.Spec}
+		o.Spec.Reason = ""
+		if o.Spec.ExpirationTime.IsZero() {
+			o.Spec.ExpirationTime = nil
+		}
+	}
+}
+
+func created(o *metav1.ObjectMeta) metav1.ObjectMeta {
+	kept := named(o)
+	kept.CreationTimestamp = o.CreationTimestamp
+	return kept
+}
+
+// ServiceAccountNames lists the service accounts that the state holds, by namespace and name.
+func (s *State) ServiceAccountNames() []inventory.Name {
+	keys := s.keys(kindServiceAccount)
+	names := make([]inventory.Name, len(keys))
+	for i, k := range keys {
+		names[i] = inventory.Name{Namespace: k.namespace.Value(), Name: k.name}
+	}
+	slices.SortFunc(names, func(a, b inventory.Name) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return names
 }

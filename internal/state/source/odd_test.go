@@ -39,7 +39,7 @@ func keptPlaces(k kind) []oddjson.Place {
 		panic(err)
 	}
 	steps := map[string]string{oddjson.Entry: "[]", "a": "{}"}
-	return slices.DeleteFunc(oddjson.Places(newAPIObject(k)), func(p oddjson.Place) bool {
+	return slices.DeleteFunc(oddjson.Places(k.describe().empty()), func(p oddjson.Place) bool {
 		path := ""
 		for _, step := range p {
 			path += cmp.Or(steps[step], "."+step)

@@ -322,3 +322,40 @@ func (c *changer) unknownNamespaces(changes *Changes) {
 			ns)
 	}
 }
+
+// aggregate sets the rules of aggregated cluster roles as the cluster's controller does.
+func (c *changer) aggregate() {
+	if len(c.roles) == 0 {
+		return
+	}
+	for _, name := range c.RBAC.Aggregate(c.roles) {
+		ref := ObjectRef{Kind: "ClusterRole", Group: rbacv1.GroupName, Name: name}
+		if at, ok := c.index[ref]; ok {
+			c.applied[at].Because = ", whose rules come from the roles that it selects"
+			continue
+		}
+		role, _ := c.RBAC.ClusterRole(name)
+		done := Applied{Action: Replaced, ObjectRef: ref, Because: ", which aggregates other cluster roles that changed"}
+		if from := c.selected(role); from != nil {
+			done.File, done.Line, done.Because = from.File, from.Line, ", which aggregates "+from.ObjectRef.String()
+		}
+		c.note(done)
+	}
+}
+
+// selected is a change of a role that an aggregated role selects, one with a place if there is one.
+func (c *changer) selected(role *rbacv1.ClusterRole) *Applied {
+	var found *Applied
+	for i := range c.applied {
+		a := &c.applied[i]
+		if a.Kind != "ClusterRole" || !slices.ContainsFunc(c.roles, func(r *rbacv1.ClusterRole) bool {
+			return r.Name == a.Name && rbac.Selects(role, r)
+		}) {
+			continue
+		}
+		if found == nil || found.File == "" && a.File != "" {
+			found = a
+		}
+	}
+	return found
+}

@@ -20,7 +20,7 @@ func Removable() []string {
 		all = append(all, k.describe().groupResource().String())
 	}
 	for _, w := range workloadKinds {
-		all = append(all, strings.TrimSuffix(w.resource+"."+w.group, "."))
+		all = append(all, withGroup(w.resource, w.group))
 	}
 	slices.Sort(all)
 	return all
@@ -56,23 +56,18 @@ func (c *changer) workloadExists(o ObjectRef) error {
 	return &NotFoundError{Object: o, Known: c.RemovableNames(o), Hint: hint}
 }
 
-func resourceOfWorkload(o ObjectRef) string {
-	w, _ := workloadKindOf(o.Group, o.Kind)
-	return w.resource
-}
-
 // podsOfWorkload are the pods that a workload owns, also through ReplicaSets and Jobs.
 func (c *changer) podsOfWorkload(o ObjectRef) []*inventory.Pod {
-	resource := resourceOfWorkload(o)
+	of, _ := workloadKindOf(o.Group, o.Kind)
 	return c.Inventory.PodsWhere(func(p *inventory.Pod) bool {
 		w := p.Workload
 		if p.Namespace != o.Namespace || w.Group != o.Group {
 			return false
 		}
-		if resource == "cronjobs" && w.Resource == "jobs" {
+		if of.resource == "cronjobs" && w.Resource == "jobs" {
 			return isJobOf(w.Name, o.Name)
 		}
-		return w.Resource == resource && w.Name == o.Name
+		return w.Resource == of.resource && w.Name == o.Name
 	})
 }
 

@@ -2,12 +2,14 @@ package source
 
 import (
 	"context"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	validation "k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/metadata"
 )
 
 // fetch reads a part of a kind into the state. It records errors.
@@ -99,28 +101,14 @@ func (p *parts) forbidden(ctx context.Context, k kind, part Part) error {
 // probe lists one object of a kind, to find out whether the user may list the kind. It records
 // kinds that the user may not list as missing, with the reason that [List] gives.
 func (p *parts) probe(ctx context.Context, k kind) (allowed, exists bool, err error) {
-	version, how, reason := p.served.serves(k)
-	switch how {
-	case notServed:
-		return false, false, nil
-	case unreadable:
-		p.lister.state.markMissing(k, reason)
-		return false, false, nil
-	}
-	p.markAsked(k)
-	e, err := p.lister.client.endpoint(k, version)
-	if err != nil {
+	e, err := p.lister.endpoint(p.served, k)
+	if e == nil {
 		return false, false, err
 	}
+	p.markAsked(k)
 	list, err := e.page(ctx, metav1.ListOptions{Limit: 1})
-	switch {
-	case apierrors.IsForbidden(err):
-		p.lister.state.markMissing(k, missingReason("list", e.resource.GroupResource(), err))
-		return false, false, nil
-	case apierrors.IsNotFound(err):
-		return false, false, nil
-	case err != nil:
-		return false, false, p.lister.client.explain(ctx, "list "+e.resource.GroupResource().String()+" of", err)
+	if err != nil {
+		return false, false, p.lister.notListed(ctx, e, err)
 	}
 	return true, meta.LenList(list) > 0, nil
 }
@@ -207,4 +195,43 @@ func (p *parts) hasRBAC() bool {
 		p.markAllRead(k) // there are none, or the user may not list them
 	}
 	return false
+}
+
+// ListNodeNames lists the names of all Node objects of a partial State, in the order of the
+// server, and reads only their metadata. Readable is false if the user may not list nodes;
+// [State.Missing] then has them.
+func (s *State) ListNodeNames() (names []string, readable bool, err error) {
+	p := s.parts
+	allowed, _, err := p.probe(p.ctx, kindNode)
+	if err != nil || !allowed {
+		return nil, false, err
+	}
+	e, err := p.lister.endpoint(p.served, kindNode)
+	if err != nil {
+		return nil, false, err
+	}
+	c := p.lister.client
+	all, err := metadata.NewForConfigAndClient(metadata.ConfigFor(c.config), c.http)
+	if err != nil {
+		return nil, false, fmt.Errorf("connect to cluster %s: %w", c.host, err)
+	}
+	for range listAttempts {
+		names = nil
+		for opts := (metav1.ListOptions{Limit: pageSize}); ; {
+			var page *metav1.PartialObjectMetadataList
+			if page, err = all.Resource(e.resource).List(p.ctx, opts); err != nil {
+				break
+			}
+			for i := range page.Items {
+				names = append(names, page.Items[i].Name)
+			}
+			if opts.Continue = page.Continue; opts.Continue == "" {
+				return names, true, nil
+			}
+		}
+		if !apierrors.IsResourceExpired(err) {
+			break
+		}
+	}
+	return nil, false, c.explain(p.ctx, "list nodes of", err)
 }

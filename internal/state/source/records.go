@@ -59,7 +59,6 @@ func (p packedUID) String() string {
 	return d[:8] + "-" + d[8:12] + "-" + d[12:16] + "-" + d[16:20] + "-" + d[20:]
 }
 
-// newPodRecord returns the record of a trimmed pod.
 func newPodRecord(pod *corev1.Pod) (podRecord, error) {
 	r := podRecord{node: unique.Make(pod.Spec.NodeName), account: unique.Make(pod.Spec.ServiceAccountName)}
 	_, r.mirror = pod.Annotations[corev1.MirrorPodAnnotationKey]

@@ -1,11 +1,19 @@
 package source
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io"
+	"iter"
 	"maps"
 	"slices"
+	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"github.com/node-authorizer/node-authorizer/internal/state/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/state/snapshot"
 )
 
 const (
@@ -45,8 +53,8 @@ type snapshotMissing struct {
 
 // header adds the header of a snapshot.
 func (c *content) header(d *manifest.Document) error {
-	if d.Kind != snapshotKind || d.APIVersion != snapshotGroup+"/"+snapshotVersion {
-		return d.Fail(unknownSnapshot(d.APIVersion))
+	if err := checkVersion(d.Kind, d.APIVersion); err != nil {
+		return d.Fail(err)
 	}
 	var header snapshotHeader
 	if err := d.Decode(&header); err != nil {
@@ -56,8 +64,11 @@ func (c *content) header(d *manifest.Document) error {
 	return nil
 }
 
-// unknownSnapshot is the error for headers of other versions.
-func unknownSnapshot(apiVersion string) error {
+// checkVersion returns an error for headers of other versions.
+func checkVersion(kind, apiVersion string) error {
+	if kind == snapshotKind && apiVersion == snapshotGroup+"/"+snapshotVersion {
+		return nil
+	}
 	return fmt.Errorf("apiVersion %s is not known to this version of node-authorizer, which reads %s/%s; take the snapshot again",
 		apiVersion, snapshotGroup, snapshotVersion)
 }
@@ -81,8 +92,6 @@ func (e *expectation) add(h *snapshotHeader) {
 	}
 }
 
-func (e *expectation) count(k kind) { e.found[k]++ }
-
 // check returns an error if the file holds fewer objects than its headers state.
 func (e *expectation) check() error {
 	if !e.snapshot {
@@ -102,4 +111,108 @@ func (e *expectation) check() error {
 		}
 	}
 	return nil
+}
+
+// retained holds the objects of a state as they are written to a snapshot.
+type retained struct {
+	objects [kindCount][]snapshot.Object
+}
+
+func (r *retained) add(o *object) {
+	if r == nil {
+		return
+	}
+	node, _ := nodeOf(o.api)
+	r.objects[o.kind] = append(r.objects[o.kind], snapshot.Object{
+		Kind: o.kind.String(), Node: node, Namespace: o.api.GetNamespace(), Name: o.api.GetName(), Text: o.encoded,
+	})
+}
+
+// reset removes the objects of a kind.
+func (r *retained) reset(k kind) {
+	if r != nil {
+		r.objects[k] = nil
+	}
+}
+
+// sorted returns the objects of a kind, the last of each name: by node, namespace and name.
+func (r *retained) sorted(k kind) []snapshot.Object {
+	compare := func(a, b snapshot.Object) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	}
+	objects := slices.Clone(r.objects[k])
+	slices.Reverse(objects)
+	slices.SortStableFunc(objects, compare)
+	objects = slices.CompactFunc(objects, func(a, b snapshot.Object) bool { return compare(a, b) == 0 })
+	slices.SortStableFunc(objects, func(a, b snapshot.Object) int { return strings.Compare(a.Node, b.Node) })
+	return objects
+}
+
+// encode encodes a trimmed object for a snapshot.
+func encode(k kind, o apiObject) ([]byte, error) {
+	o.GetObjectKind().SetGroupVersionKind(k.describe().groupVersionKind())
+	text, err := json.Marshal(o, compact())
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", k, displayName(o), err)
+	}
+	return text, nil
+}
+
+// WriteSnapshot writes the state as one file that [LoadFiles] reads. The state must have been read
+// with the option to retain objects. The same state gives the same bytes.
+func WriteSnapshot(w io.Writer, s *State) error {
+	if s.retained == nil {
+		return errors.New("write snapshot: the state was read without retaining objects")
+	}
+	var objects [kindCount][]snapshot.Object
+	for k := range kindCount {
+		objects[k] = s.retained.sorted(k)
+	}
+	header, err := s.snapshotHeader(&objects)
+	if err == nil {
+		err = snapshot.Write(w, header, allOf(&objects))
+	}
+	if err != nil {
+		return fmt.Errorf("write snapshot: %w", err)
+	}
+	return nil
+}
+
+func allOf(objects *[kindCount][]snapshot.Object) iter.Seq[snapshot.Object] {
+	return func(yield func(snapshot.Object) bool) {
+		for _, all := range objects {
+			for _, o := range all {
+				if !yield(o) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// snapshotHeader returns the text of the header.
+func (s *State) snapshotHeader(objects *[kindCount][]snapshot.Object) ([]byte, error) {
+	header := snapshotHeader{
+		APIVersion:        snapshotGroup + "/" + snapshotVersion,
+		Kind:              snapshotKind,
+		KubernetesVersion: s.ServerVersion,
+		Cluster:           s.fromCluster,
+		Complete:          s.Complete() && !s.fromCluster,
+		RBACReadable:      s.RBACLoaded(),
+		Objects:           map[string]int{},
+		Resources:         s.Resources,
+	}
+	for _, m := range s.Missing() {
+		header.Missing = append(header.Missing, snapshotMissing{m.Resource.Group, m.Resource.Resource, m.Reason})
+	}
+	for k, all := range objects {
+		if len(all) > 0 {
+			header.Objects[kind(k).String()] = len(all)
+		}
+	}
+	text, err := json.Marshal(&header, json.Deterministic(true))
+	if err != nil {
+		return nil, fmt.Errorf("encode header: %w", err)
+	}
+	return text, nil
 }

@@ -77,8 +77,8 @@ func (l *loader) loadWholeKinds(p *parts, expected *expectation) error {
 	if err := json.Unmarshal(p.file.Header, &header); err != nil {
 		return fmt.Errorf("header of the snapshot: %w", strictjson.Explain(err))
 	}
-	if header.Kind != snapshotKind || header.APIVersion != snapshotGroup+"/"+snapshotVersion {
-		return unknownSnapshot(header.APIVersion)
+	if err := checkVersion(header.Kind, header.APIVersion); err != nil {
+		return err
 	}
 	expected.add(&header)
 	if err := l.applyHeader(p.file.name, &header); err != nil {

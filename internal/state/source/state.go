@@ -1,6 +1,7 @@
 package source
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -85,6 +86,11 @@ type Missing struct {
 	Reason string
 	// Kind is the kind of the resource's objects, a set of one.
 	Kind Kinds
+}
+
+// ForInventory reports whether only attack paths need what could not be read.
+func (m Missing) ForInventory() bool {
+	return m.Kind&kindsWhere(func(i *kindInfo) bool { return i.inventory }) != 0
 }
 
 // facts describe how the state was read.
@@ -197,4 +203,67 @@ func (s *State) clearMissing(k kind) (Missing, bool) {
 	delete(s.facts.missing, k)
 	s.aggregation.Store(nil)
 	return m, known
+}
+
+// place is where an object is in a file.
+type place struct {
+	file string
+	line int
+}
+
+func (s *State) notePlace(o verdict.Object, file string, line int) {
+	if s.places == nil {
+		s.places = map[verdict.Object]place{}
+	}
+	s.places[o] = place{file, line}
+}
+
+// Place returns where an object is in the manifests that the state was read from; empty if it is in none,
+// or if places were not asked for.
+func (s *State) Place(o verdict.Object) (file string, line int) {
+	p := s.places[o]
+	return p.file, p.line
+}
+
+// warningLimit is how many warnings of one class are kept; further ones are counted.
+const warningLimit = 10
+
+// warnings collects warnings. Input can repeat the same problem a million times, so
+// each class of warnings is limited to warningLimit lines.
+type warnings struct {
+	classes []*warningClass
+}
+
+type warningClass struct {
+	name  string // what the class counts: "objects given twice"
+	lines []string
+	total int
+}
+
+func (w *warnings) add(class, line string) {
+	var c *warningClass
+	for _, known := range w.classes {
+		if known.name == class {
+			c = known
+		}
+	}
+	if c == nil {
+		c = &warningClass{name: class}
+		w.classes = append(w.classes, c)
+	}
+	c.total++
+	if len(c.lines) < warningLimit {
+		c.lines = append(c.lines, line)
+	}
+}
+
+func (w *warnings) lines() []string {
+	var lines []string
+	for _, c := range w.classes {
+		lines = append(lines, c.lines...)
+		if more := c.total - len(c.lines); more > 0 {
+			lines = append(lines, fmt.Sprintf("and %d more %s", more, c.name))
+		}
+	}
+	return lines
 }

@@ -85,7 +85,7 @@ func (f filler) fill(v reflect.Value, path string) {
 
 // filled returns an object of the kind with many fields.
 func (f filler) filled(k kind) apiObject {
-	o := newAPIObject(k)
+	o := k.describe().empty()
 	f.fill(reflect.ValueOf(o).Elem(), "")
 	o.SetName("name")
 	o.SetNamespace("")
@@ -211,7 +211,6 @@ func decoded(t *testing.T, k kind, text []byte, forInventory bool) []byte {
 			all = append(all, c.objects...)
 			return nil
 		},
-		Reset:    func(c *content) { *c = content{} },
 		Progress: func(int64) {},
 	}
 	if err := read.Read(t.Context(), manifest.File{Name: "stdin", Path: "-"}); err != nil {

@@ -255,11 +255,7 @@ func (l *Live) markUnreadable(e *epoch, k kind, reason string) {
 	if m, changed := l.state.markMissing(k, reason); changed && l.opts.MissingChanged != nil {
 		l.opts.MissingChanged(m, true)
 	}
-	l.mu.Lock()
-	if f := l.statusIn(e, k); f != nil {
-		f.Following, f.Err = Unreadable, errors.New(reason)
-	}
-	l.mu.Unlock()
+	l.change(e, k, func(f *kindStatus) { f.Following, f.Err = Unreadable, errors.New(reason) })
 	l.markSettled(k)
 }
 
@@ -272,12 +268,10 @@ func (l *Live) markNotServed(e *epoch, k kind) {
 // clearKind removes all objects of a kind that discovery does not list.
 func (l *Live) clearKind(e *epoch, k kind) {
 	l.state.sweep(k, nil)
-	l.mu.Lock()
-	if f := l.statusIn(e, k); f != nil {
+	l.change(e, k, func(f *kindStatus) {
 		f.observed, f.confirmed, f.listed, f.dropped = time.Time{}, time.Time{}, time.Time{}, false
 		l.ages.Forget(int(k))
-	}
-	l.mu.Unlock()
+	})
 	l.markNotServed(e, k)
 }
 

@@ -7,7 +7,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/node-authorizer/node-authorizer/internal/staleness"
 )
@@ -105,13 +104,6 @@ func (l *Live) describe(k kind, f *kindStatus) Watched {
 	return w
 }
 
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
-
 func later(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
@@ -135,87 +127,70 @@ func (l *Live) confirmedUntil(f *kindStatus) time.Time {
 	if l.opts.MaxStaleness <= 0 {
 		return f.confirmed
 	}
-	return earlier(f.confirmed, f.requested.Add(l.opts.MaxStaleness))
+	return staleness.Earlier(f.confirmed, f.requested.Add(l.opts.MaxStaleness))
 }
 
-// statusIn returns the status of a kind; nil if the epoch has ended, so that late
-// results are ignored. The lock is held.
-func (l *Live) statusIn(e *epoch, k kind) *kindStatus {
-	if e != l.epoch {
-		return nil
+// change changes the status of a kind, unless the epoch has ended: late results are ignored.
+func (l *Live) change(e *epoch, k kind, change func(*kindStatus)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e == l.epoch {
+		change(l.statuses[k])
 	}
-	return l.statuses[k]
+}
+
+func (l *Live) status(k kind) kindStatus {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return *l.statuses[k]
 }
 
 // recordEvent records a watch event or bookmark with its resource version.
 func (l *Live) recordEvent(e *epoch, k kind, version string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	f := l.statusIn(e, k)
-	if f == nil {
-		return
-	}
-	f.LastEvent = l.ages.Now()
-	f.advanceResourceVersion(version)
-	if !l.ages.Passed(int(k), f.LastEvent) || l.ages.Passed(int(k), f.listed) {
-		f.observed, f.Err = later(f.observed, f.LastEvent), nil
-		l.extendDeadline(k)
-	}
+	l.change(e, k, func(f *kindStatus) {
+		f.LastEvent = l.ages.Now()
+		f.advanceResourceVersion(version)
+		if !l.ages.Passed(int(k), f.LastEvent) || l.ages.Passed(int(k), f.listed) {
+			f.observed, f.Err = later(f.observed, f.LastEvent), nil
+			l.extendDeadline(k)
+		}
+	})
 }
 
 // recordPage records one page of a list, or one initial event of a watch.
 func (l *Live) recordPage(e *epoch, k kind, version string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.statusIn(e, k); f != nil {
+	l.change(e, k, func(f *kindStatus) {
 		f.LastEvent, f.Err = l.ages.Now(), nil
 		f.advanceResourceVersion(version)
-	}
+	})
 }
 
 // advanceResourceVersion keeps the highest resource version.
 func (f *kindStatus) advanceResourceVersion(version string) {
-	if f.resourceVersion == "" || isOlder(f.resourceVersion, version) {
+	if f.resourceVersion == "" || staleness.Older(f.resourceVersion, version) {
 		f.resourceVersion = version
 	}
-}
-
-// isOlder reports whether resource version a is older than b, of the same resource.
-// It is false if either is not a valid resource version.
-func isOlder(a, b string) bool {
-	order, err := resourceversion.CompareResourceVersion(a, b)
-	return err == nil && order < 0
-}
-
-// resourceVersion returns the highest resource version that the server sent for a
-// kind.
-func (l *Live) resourceVersion(k kind) string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.statuses[k].resourceVersion
 }
 
 // listStarted records that a kind of which nothing is known is about to be listed:
 // the pages of the list are no older than that.
 func (l *Live) listStarted(e *epoch, k kind, at time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.statusIn(e, k); f != nil && f.observed.IsZero() && !f.dropped {
-		f.observed, f.confirmed, f.requested = at, at, at
-		l.extendDeadline(k)
-	}
+	l.change(e, k, func(f *kindStatus) {
+		if f.observed.IsZero() && !f.dropped {
+			f.observed, f.confirmed, f.requested = at, at, at
+			l.extendDeadline(k)
+		}
+	})
 }
 
 // listCompleted records that a list that was requested at a time has been read to its
 // end.
 func (l *Live) listCompleted(e *epoch, k kind, at time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.statusIn(e, k); f != nil {
+	l.change(e, k, func(f *kindStatus) {
 		f.observed, f.confirmed, f.listed, f.requested = later(f.observed, at), later(f.confirmed, at), l.ages.Now(), at
 		f.dropped, f.Err, f.checkErr = false, nil, nil
 		l.extendDeadline(k)
-	}
+	})
 }
 
 // newSample returns the sample of a list of a kind.
@@ -243,47 +218,15 @@ func (l *Live) endHistory(k kind, version string) bool {
 
 // storeConfirmed records that the server answered a probe of a time from its store.
 func (l *Live) storeConfirmed(e *epoch, k kind, at time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if f := l.statusIn(e, k); f != nil && !f.confirmed.IsZero() {
-		f.confirmed, f.checkErr = later(f.confirmed, at), nil
-		l.extendDeadline(k)
-	}
-}
-
-// recordCheckError records why a probe or comparison failed.
-func (l *Live) recordCheckError(k kind, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.statuses[k].checkErr = err
-}
-
-// lastObserved returns the time as of which lists and watch events show a kind.
-func (l *Live) lastObserved(k kind) time.Time {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.statuses[k].observed
-}
-
-// addDifferences counts differences that a list showed.
-func (l *Live) addDifferences(k kind, n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.statuses[k].Differences += uint64(n)
+	l.change(e, k, func(f *kindStatus) {
+		if !f.confirmed.IsZero() {
+			f.confirmed, f.checkErr = later(f.confirmed, at), nil
+			l.extendDeadline(k)
+		}
+	})
 }
 
 // setFollowing sets the sync state of a kind.
-func (l *Live) setFollowing(e *epoch, k kind, f Following) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if watched := l.statusIn(e, k); watched != nil {
-		watched.Following = f
-	}
-}
-
-// isFollowed reports whether a kind is listed and its watch events are applied.
-func (l *Live) isFollowed(k kind) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.statuses[k].Following == Followed
+func (l *Live) setFollowing(e *epoch, k kind, following Following) {
+	l.change(e, k, func(f *kindStatus) { f.Following = following })
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 
 	"k8s.io/client-go/rest"
@@ -13,6 +14,8 @@ import (
 	"github.com/node-authorizer/node-authorizer/api/config/v1alpha1"
 	"github.com/node-authorizer/node-authorizer/attest"
 	"github.com/node-authorizer/node-authorizer/internal/join/machines"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/exec"
+	"github.com/node-authorizer/node-authorizer/internal/join/providers/key"
 	"github.com/node-authorizer/node-authorizer/internal/join/providers/tpm"
 )
 
@@ -94,4 +97,50 @@ func authorityFiles(path string) ([]string, error) {
 	}
 	slices.Sort(files)
 	return files, nil
+}
+
+func (p *preparation) key() error {
+	options := key.Options{ClusterID: p.config.Key.ClusterID, Registry: p.registry, Challenger: p.challenge()}
+	var err error
+	if options.Authorities, err = readPool("bootstrap.key.certificateAuthorityFile", p.config.Key.CertificateAuthorityFile); err != nil {
+		return err
+	}
+	p.make(func(context.Context) (attest.Attestor, error) { return key.New(options), nil })
+	return nil
+}
+
+// exec prepares the attestor that runs a program. Its ledger entries have the name of the program's provider.
+func (p *preparation) exec() {
+	e := &p.config.Exec
+	options := exec.Options{Provider: e.Provider, Challenger: p.challenge(), Program: program(e)}
+	p.pending.kind = e.Provider
+	p.make(func(context.Context) (attest.Attestor, error) { return exec.New(options), nil })
+}
+
+func program(e *v1alpha1.Exec) exec.Program {
+	return exec.Program{
+		Command: e.Command, Environment: exec.Environ(e.Environment, os.LookupEnv),
+		Timeout: e.Timeout.Duration, MaxConcurrent: int(e.MaxConcurrent),
+	}
+}
+
+// program checks that the program of the attestor exec can be run, and be replaced by nobody else. It does not run it.
+func (c *fileCheck) program(e *v1alpha1.Exec) {
+	const field = "bootstrap.exec.command"
+	for _, variable := range e.Environment {
+		if len(exec.Environ([]string{variable}, os.LookupEnv)) == 0 {
+			c.warn("bootstrap.exec.environment", "%s is not set here: the program runs without it", variable)
+		}
+	}
+	info, err := os.Stat(e.Command[0])
+	switch {
+	case err != nil:
+		c.unusable(field, err)
+	case runtime.GOOS == "windows":
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
+		c.wrong(field, "%s is not a program: it has the mode %s", e.Command[0], info.Mode())
+	case info.Mode().Perm()&0o002 != 0:
+		c.wrong(field, "every user of the host can replace %s, and with it decide who joins: take the permission away with chmod o-w",
+			e.Command[0])
+	}
 }
