@@ -8,8 +8,12 @@ import (
 // Containment has the settings of the custom resources NodeScope and Quarantine
 // (policy.node-authorizer.io), which limit what credentials on a node may do.
 type Containment struct {
-	NodeScopes          Switch    `json:"nodeScopes"`
-	Quarantines         Switch    `json:"quarantines"`
+	// NodeScopes is whether /authorize and /admit apply NodeScopes.
+	NodeScopes Switch `json:"nodeScopes"`
+	// Quarantines is whether everything that the server does applies Quarantines.
+	Quarantines Switch `json:"quarantines"`
+	// MaxQuarantinedNodes is how many nodes can be quarantined at the same time. The oldest
+	// quarantines count; quarantines beyond the limit are not accepted.
 	MaxQuarantinedNodes NodeLimit `json:"maxQuarantinedNodes"`
 }
 

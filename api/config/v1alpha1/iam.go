@@ -17,19 +17,32 @@ const (
 
 // IAM has the settings for authentication of AWS IAM bearer tokens on /authenticate.
 type IAM struct {
-	ClusterID               string          `json:"clusterID"`
-	Partition               string          `json:"partition"`
-	Region                  string          `json:"region"`
-	Audiences               []string        `json:"audiences"`
-	Sources                 []MappingSource `json:"sources"`
-	File                    string          `json:"file"`
-	ConfigMap               ConfigMapName   `json:"configMap"`
-	RolePaths               RolePaths       `json:"rolePaths"`
-	SessionCheck            SessionCheck    `json:"sessionCheck"`
-	SessionCheckExemptRoles []string        `json:"sessionCheckExemptRoles"`
-	Reserved                Reserved        `json:"reserved"`
-	STS                     STS             `json:"sts"`
-	EC2                     EC2             `json:"ec2"`
+	// ClusterID is the id that tokens must be signed for, in the header x-k8s-aws-id.
+	ClusterID string `json:"clusterID"`
+	// Partition is the partition of the callers and of STS: "aws".
+	Partition string `json:"partition"`
+	// Region is the region of EC2. The default is the region of the environment, or of the
+	// instance that the server runs on.
+	Region string `json:"region"`
+	// Audiences are the audiences of tokens. If there are none, tokens have no audience,
+	// and API servers accept them for their own.
+	Audiences []string `json:"audiences"`
+	// Sources are the sources of mappings. The first match wins.
+	Sources []MappingSource `json:"sources"`
+	// File is the path of a file with mappings, for the source File.
+	File string `json:"file"`
+	// ConfigMap is the name for the source ConfigMap.
+	ConfigMap ConfigMapName `json:"configMap"`
+	// RolePaths is how roles with a path are compared.
+	RolePaths RolePaths `json:"rolePaths"`
+	// SessionCheck is the check of a node's session.
+	SessionCheck SessionCheck `json:"sessionCheck"`
+	// SessionCheckExemptRoles are ARNs of roles whose sessions are not instances. Paths
+	// are ignored. A mapping with {{EC2PrivateDNSName}} is checked nevertheless.
+	SessionCheckExemptRoles []string `json:"sessionCheckExemptRoles"`
+	Reserved                Reserved `json:"reserved"`
+	STS                     STS      `json:"sts"`
+	EC2                     EC2      `json:"ec2"`
 }
 
 // MappingSource is a source of mappings.
@@ -79,35 +92,51 @@ const (
 
 // Reserved are names that mappings must not give, with exceptions.
 type Reserved struct {
-	Prefixes         []string `json:"prefixes"`
+	// Prefixes are prefixes of usernames and groups.
+	Prefixes []string `json:"prefixes"`
+	// GrantedUsernames and GrantedGroups are exceptions. One that ends in a colon allows
+	// names with that prefix.
 	GrantedUsernames []string `json:"grantedUsernames"`
 	GrantedGroups    []string `json:"grantedGroups"`
 }
 
 // STS has the settings for requests to STS.
 type STS struct {
-	ExtraHosts  []STSHost       `json:"extraHosts"`
-	Timeout     metav1.Duration `json:"timeout"`
-	MaxInFlight int32           `json:"maxInFlight"`
-	PerSecond   int32           `json:"perSecond"`
-	Burst       int32           `json:"burst"`
-	CacheTTL    metav1.Duration `json:"cacheTTL"`
-	CacheSize   int32           `json:"cacheSize"`
+	// ExtraHosts are hosts in addition to the hosts of the partition.
+	ExtraHosts []STSHost `json:"extraHosts"`
+	// Timeout bounds the time of an answer.
+	Timeout metav1.Duration `json:"timeout"`
+	// MaxInFlight is the number of concurrent requests, PerSecond the rate limit, and
+	// Burst the number of requests at once after a pause.
+	MaxInFlight int32 `json:"maxInFlight"`
+	PerSecond   int32 `json:"perSecond"`
+	Burst       int32 `json:"burst"`
+	// CacheTTL is how long the caller of a token is cached, but not beyond the token's
+	// expiry. If it is 0, callers are not cached. CacheSize is the number of cached
+	// callers.
+	CacheTTL  metav1.Duration `json:"cacheTTL"`
+	CacheSize int32           `json:"cacheSize"`
 }
 
 // STSHost is a host of STS, such as a VPC endpoint.
 type STSHost struct {
-	Host   string `json:"host"`
+	Host string `json:"host"`
+	// Region is the region that requests to the host are signed for.
 	Region string `json:"region"`
 }
 
 // EC2 has the settings for look-ups of instances, and of their roles in IAM.
 type EC2 struct {
+	// CacheTTL is how long an instance is cached, CacheSize the number of cached instances.
 	CacheTTL  metav1.Duration `json:"cacheTTL"`
 	CacheSize int32           `json:"cacheSize"`
-	PerSecond int32           `json:"perSecond"`
-	Burst     int32           `json:"burst"`
-	VPCs      []string        `json:"vpcs"`
+	// PerSecond is the rate limit of requests to IAM, and to EC2 in each region,
+	// including those about machines that join. Burst is the number of requests at once.
+	PerSecond int32 `json:"perSecond"`
+	Burst     int32 `json:"burst"`
+	// VPCs are the VPCs whose instances may be nodes. If there are none, instances of all
+	// VPCs may.
+	VPCs []string `json:"vpcs"`
 }
 
 // Answers reports whether the webhooks answer a kind of question.

@@ -9,8 +9,7 @@ const (
 	Kind       = "ServerConfiguration"
 )
 
-// ServerConfiguration is a whole config file. [Document], the file document.yaml, explains every field of it and of its parts: the
-// form and the unit of its values, and what its default is.
+// ServerConfiguration is a whole config file. Document explains every field.
 type ServerConfiguration struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -29,22 +28,38 @@ type ServerConfiguration struct {
 
 // Cluster is the cluster and its API server.
 type Cluster struct {
-	Kubeconfig        string          `json:"kubeconfig"`
-	KubernetesVersion string          `json:"kubernetesVersion"`
-	FeatureGates      map[string]bool `json:"featureGates"`
-	MaxStaleness      metav1.Duration `json:"maxStaleness"`
+	// Kubeconfig is a path. The default is the service account of the pod.
+	Kubeconfig string `json:"kubeconfig"`
+	// KubernetesVersion is "1.37". The default is the version of the API server.
+	KubernetesVersion string `json:"kubernetesVersion"`
+	// FeatureGates are the API server's gates that differ from the defaults of its version.
+	FeatureGates map[string]bool `json:"featureGates"`
+	// MaxStaleness is the maximum age of the state of the cluster. An answer that depends
+	// on older state is an error. What the API server's store lost in a restore is used for at most twice as long.
+	MaxStaleness metav1.Duration `json:"maxStaleness"`
 }
 
 // Webhook is the HTTPS endpoint that API servers call.
 type Webhook struct {
-	Address              string               `json:"address"`
-	Serves               []Served             `json:"serves"`
-	CertificateFile      string               `json:"certificateFile"`
-	KeyFile              string               `json:"keyFile"`
+	// Address is host:port. An empty host means all addresses. If it is empty, there is
+	// no such endpoint.
+	Address string `json:"address"`
+	// Serves are the kinds of reviews that are answered. Objects that none of them needs
+	// are not read.
+	Serves []Served `json:"serves"`
+	// CertificateFile and KeyFile are paths of PEM files. Like ClientCAFile, they are
+	// reloaded when they change.
+	CertificateFile string `json:"certificateFile"`
+	KeyFile         string `json:"keyFile"`
+	// ClientAuthentication says which certificate callers must have.
 	ClientAuthentication ClientAuthentication `json:"clientAuthentication"`
-	ClientCAFile         string               `json:"clientCAFile"`
-	AllowedClientNames   []string             `json:"allowedClientNames"`
-	MaxBodyBytes         int64                `json:"maxBodyBytes"`
+	// ClientCAFile is the path of a PEM file with the authorities of the callers'
+	// certificates.
+	ClientCAFile string `json:"clientCAFile"`
+	// AllowedClientNames are the common names of callers, with ClientCertificateRequired.
+	AllowedClientNames []string `json:"allowedClientNames"`
+	// MaxBodyBytes is the maximum size of a request.
+	MaxBodyBytes int64 `json:"maxBodyBytes"`
 }
 
 // ClientAuthentication says which client certificate callers of the webhooks must have.
@@ -63,14 +78,19 @@ const (
 
 // Metrics is the HTTP endpoint for monitoring.
 type Metrics struct {
+	// Address is host:port. If it is empty, there is no such endpoint.
 	Address string `json:"address"`
 }
 
 // Authorization has the settings of /authorize.
 type Authorization struct {
-	Mode          AuthorizationMode `json:"mode"`
-	ConfigFile    string            `json:"configFile"`
-	FreshnessWait metav1.Duration   `json:"freshnessWait"`
+	Mode AuthorizationMode `json:"mode"`
+	// ConfigFile is the path of an AuthorizationConfiguration (apiserver.config.k8s.io),
+	// for the mode Chain.
+	ConfigFile string `json:"configFile"`
+	// FreshnessWait is how long a refusal waits for a relation that the watch may not
+	// have delivered yet. If it is 0, refusals do not wait.
+	FreshnessWait metav1.Duration `json:"freshnessWait"`
 }
 
 // AuthorizationMode selects the authorizers.
@@ -87,22 +107,27 @@ const (
 
 // Admission has the settings of /admit.
 type Admission struct {
+	// FreshnessWait is as in Authorization.
 	FreshnessWait metav1.Duration `json:"freshnessWait"`
-	AccessReviews AccessReviews   `json:"accessReviews"`
+	// AccessReviews are the extra authorization checks.
+	AccessReviews AccessReviews `json:"accessReviews"`
 }
 
 // AccessReviews are SubjectAccessReviews that NodeRestriction sends to the API server,
 // for example whether a node may request a token with an audience.
 type AccessReviews struct {
+	// AllowedTTL and DeniedTTL are how long answers are cached. If they are 0, answers
+	// are not cached.
 	AllowedTTL metav1.Duration `json:"allowedTTL"`
 	DeniedTTL  metav1.Duration `json:"deniedTTL"`
 }
 
 // Log has the settings of the log on standard error.
 type Log struct {
-	Format    LogFormat `json:"format"`
-	Verbosity int32     `json:"verbosity"`
-	Refusals  Refusals  `json:"refusals"`
+	Format LogFormat `json:"format"`
+	// Verbosity is from 0, for operators, to 10.
+	Verbosity int32    `json:"verbosity"`
+	Refusals  Refusals `json:"refusals"`
 }
 
 // LogFormat is the format of log lines.
@@ -116,13 +141,19 @@ const (
 
 // Refusals has the settings of the log of refused requests, which has one line each.
 type Refusals struct {
+	// Verbosity is the minimum verbosity at which they are logged.
 	Verbosity int32 `json:"verbosity"`
+	// PerSecond is the rate limit of lines, and Burst the number of lines at once. The
+	// others are counted.
 	PerSecond int32 `json:"perSecond"`
 	Burst     int32 `json:"burst"`
 }
 
 // Shutdown has the settings of the shutdown on SIGTERM.
 type Shutdown struct {
-	Delay   metav1.Duration `json:"delay"`
+	// Delay is how long the server continues to serve while it reports that it is not
+	// ready, so that callers switch to another replica.
+	Delay metav1.Duration `json:"delay"`
+	// Timeout is how long requests in flight may then take.
 	Timeout metav1.Duration `json:"timeout"`
 }

@@ -3,9 +3,12 @@ package v1alpha1
 // ClusterAPI is where Cluster API registers the machines that may join. Without namespaces, it registers none, and the
 // evidence alone decides.
 type ClusterAPI struct {
-	Namespaces  []string `json:"namespaces"`
-	ClusterName string   `json:"clusterName"`
-	Kubeconfig  string   `json:"kubeconfig"`
+	// Namespaces are the namespaces of the Machines. Whoever can write Machines there registers machines.
+	Namespaces []string `json:"namespaces"`
+	// ClusterName is the name of the Cluster of the Machines.
+	ClusterName string `json:"clusterName"`
+	// Kubeconfig is the path of a kubeconfig for the management cluster. The default is the cluster of the service.
+	Kubeconfig string `json:"kubeconfig"`
 }
 
 // Enabled reports whether Cluster API registers the machines.

@@ -12,9 +12,15 @@ import (
 
 // Exec is the program that checks the evidence, for the attestor exec.
 type Exec struct {
-	Provider      string          `json:"provider"`
-	Command       []string        `json:"command"`
-	Environment   []string        `json:"environment"`
+	// Provider is the name of the program's provider, a DNS label: the names of its ledger entries
+	// begin with it.
+	Provider string `json:"provider"`
+	// Command is the absolute path of the program, and its arguments. No shell is involved.
+	Command []string `json:"command"`
+	// Environment has NAME=VALUE, or NAME for a variable of the server. The program has PATH and
+	// these variables only.
+	Environment []string `json:"environment"`
+	// Timeout is how long the program may run, and MaxConcurrent how many run at the same time.
 	Timeout       metav1.Duration `json:"timeout"`
 	MaxConcurrent int32           `json:"maxConcurrent"`
 }

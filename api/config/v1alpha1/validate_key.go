@@ -2,7 +2,10 @@ package v1alpha1
 
 // Key is how machines prove a key that a Machine registers.
 type Key struct {
-	ClusterID                string `json:"clusterID"`
+	// ClusterID is the cluster in the message that machines sign.
+	ClusterID string `json:"clusterID"`
+	// CertificateAuthorityFile is the path of a PEM file with the authorities of machines that are registered with the
+	// subject of their certificate. It is empty if there are none.
 	CertificateAuthorityFile string `json:"certificateAuthorityFile"`
 }
 
