@@ -34,7 +34,7 @@ func Example() {
 	known := ledger.NewCache(entries)
 	service := bootstrap.New(bootstrap.Options{
 		Attestor: alwaysallow.New(), Ledger: entries, Known: known, Client: client,
-		TokenTTL: 5 * time.Minute, Reattestation: bootstrap.Never, Timeout: 15 * time.Second, Observer: logged{},
+		TokenTTL: 5 * time.Minute, Reattestation: bootstrap.Never, Timeout: 15 * time.Second,
 	})
 
 	go func() { _ = known.Run(context.Background()) }()
@@ -43,8 +43,3 @@ func Example() {
 	}
 	fmt.Println(server.ListenAndServeTLS("tls.crt", "tls.key"))
 }
-
-// logged writes refusals to standard output.
-type logged struct{}
-
-func (logged) Attested(e bootstrap.Event) { fmt.Println(e.Outcome, e.Code, e.Detail) }

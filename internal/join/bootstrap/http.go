@@ -244,7 +244,9 @@ func (x *exchange) finish() {
 		}
 	}
 	x.event.Duration = x.options.Clock().Sub(x.began)
-	x.options.Observer.Attested(x.event)
+	if x.options.Observer != nil {
+		x.options.Observer.Attested(x.event)
+	}
 }
 
 // sendChallenge returns a new challenge for the first round.

@@ -37,7 +37,7 @@ type Options struct {
 	Timeout time.Duration
 	// Clock returns the current time; nil: time.Now.
 	Clock func() time.Time
-	// Observer is called after each request.
+	// Observer is called after each request, if it is set.
 	Observer Observer
 }
 
