@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,10 +39,10 @@ metadata.
 
 Every request is refused unless --allow says so. With drain, the kubelet may follow its
 pods and say that they have ended, write the status of its node, and renew its lease:
-the node stays Ready, and kubectl drain ends its pods in order. With look, the kubelet
+the node stays Ready, and kubectl drain ends its pods in order. With logs, the kubelet
 may ask who a caller is and what they may do, which it does before it serves logs and
 exec. An attacker on the node may then do the same: drain lets them delete the node's
-pods and write their status, look lets them learn what others may do.
+pods and write their status, logs lets them learn what others may do.
 
 A node that runs the control plane is refused without --force, and so is a node that
 does not exist, and one of which neither could be found out. The certificate of a node
@@ -61,7 +62,7 @@ node, 1 one of them does not, 2 one is not known, or nothing was written.`,
   node-authorizer quarantine credential/JTI=11111111-2222-4333-8444-555555555555 --for 2h
   node-authorizer quarantine list
   node-authorizer release node/worker-1`,
-		Args: command.Exactly("node/NAME or credential/ID"),
+		Args: oneTarget("node/NAME or credential/ID"),
 	}
 	cmd.AddCommand(newQuarantineList(a))
 	q := &quarantining{app: a, cmd: cmd, connection: command.AddConnection(cmd)}
@@ -74,7 +75,7 @@ node, 1 one of them does not, 2 one is not known, or nothing was written.`,
 	command.Must(cmd.MarkFlagFilename("from"))
 	flags.StringVar(&q.reason, "reason", "", "why, for people; the node does not get to know it")
 	flags.DurationVar(&q.duration, "for", 0, "how long; it ends by itself then (default: until it is released)")
-	flags.StringSliceVar(&q.allow, "allow", nil, "what is not refused: drain, look; can be repeated (default: nothing)")
+	flags.StringSliceVar(&q.allow, "allow", nil, "what is not refused: drain, logs; can be repeated (default: nothing)")
 	flags.BoolVar(&q.force, "force", false, "also if the node runs the control plane, does not exist, or neither could be found out")
 	flags.BoolVar(&q.dryRun, "dry-run", false, "show what would be done, without doing it")
 	flags.DurationVar(&q.timeout, "timeout", defaultQuarantineTimeout, "how long to wait until it takes effect")
@@ -82,7 +83,7 @@ node, 1 one of them does not, 2 one is not known, or nothing was written.`,
 	command.Must(cmd.RegisterFlagCompletionFunc("allow", command.Complete(allowWords)))
 	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
-		result, err := q.run(cmd.Context(), args[0])
+		result, err := q.run(cmd.Context(), strings.Join(args, "/"))
 		if result != nil {
 			err = errors.Join(a.Write(*result, format), err)
 			a.Status = result.status()

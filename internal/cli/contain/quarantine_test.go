@@ -79,16 +79,16 @@ func TestWhatTheServersSayIsAboutOneGeneration(t *testing.T) {
 // The words of --allow are found again in a Quarantine, and rules that people added are counted.
 func TestRulesOfAQuarantineAreNamed(t *testing.T) {
 	target := quarantineTarget{Node: "worker-1"}
-	rules, err := allowRules([]string{allowLook, allowDrain, allowLook}, target)
+	rules, err := allowRules([]string{allowLogs, allowDrain, allowLogs}, target)
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec := &policyv1alpha1.QuarantineSpec{Node: "worker-1", Allow: rules}
-	if words, others := allowed(spec); !slices.Equal(words, []string{allowDrain, allowLook}) || others != 0 {
+	if words, others := allowed(spec); !slices.Equal(words, []string{allowDrain, allowLogs}) || others != 0 {
 		t.Errorf("words %v and %d rules", words, others)
 	}
 	spec.Allow = append(spec.Allow[1:], policyv1alpha1.QuarantineRule{Verbs: []string{"get"}, NonResourceURLs: []string{"/healthz"}})
-	if words, others := allowed(spec); !slices.Equal(words, []string{allowLook}) || others != len(allowances("worker-1")[allowDrain]) {
+	if words, others := allowed(spec); !slices.Equal(words, []string{allowLogs}) || others != len(allowances("worker-1")[allowDrain]) {
 		t.Errorf("after a change, words %v and %d rules", words, others)
 	}
 }
@@ -142,8 +142,8 @@ func TestWhatAllowLetsThrough(t *testing.T) {
 		{"get /nodes /worker-1", []string{allowDrain}},
 		{"patch /nodes/status /worker-1", []string{allowDrain}},
 		{"update coordination.k8s.io/leases kube-node-lease/worker-1", []string{allowDrain}},
-		{"create authentication.k8s.io/tokenreviews /", []string{allowLook}},
-		{"create authorization.k8s.io/subjectaccessreviews /", []string{allowLook}},
+		{"create authentication.k8s.io/tokenreviews /", []string{allowLogs}},
+		{"create authorization.k8s.io/subjectaccessreviews /", []string{allowLogs}},
 
 		{"create /pods shop/", nil},
 		{"update /pods/status shop/api", nil},

@@ -64,6 +64,17 @@ func targetKind(word string) string {
 	return ""
 }
 
+// oneTarget accepts one argument, or KIND NAME, which is KIND/NAME.
+func oneTarget(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		names := []string{what}
+		if len(args) > 1 && targetKind(args[0]) != "" {
+			names = append(names, "")
+		}
+		return command.Exactly(names...)(cmd, args)
+	}
+}
+
 // parseTarget reads KIND/NAME, or the user of a node.
 func parseTarget(text string) (quarantineTarget, error) {
 	kind, name, ok := strings.Cut(text, "/")
@@ -139,6 +150,8 @@ func completeTarget(nodes *command.StateFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
 		kind, begin, named := strings.Cut(text, "/")
 		switch {
+		case len(args) == 1 && targetKind(args[0]) == targetNode:
+			return nodes.NodeNames(cmd, nil, text)
 		case len(args) > 0:
 			return nil, command.NoFiles
 		case !named:
@@ -247,7 +260,7 @@ func (t quarantineTarget) namedSince(minor int) error {
 
 // The words of --allow.
 const (
-	allowLook  = "look"
+	allowLogs  = "logs"
 	allowDrain = "drain"
 )
 
@@ -256,7 +269,7 @@ func allowances(node string) map[string][]policyv1alpha1.QuarantineRule {
 	core := []string{""}
 	return map[string][]policyv1alpha1.QuarantineRule{
 		// The kubelet asks these before it serves logs and exec.
-		allowLook: {
+		allowLogs: {
 			{APIGroups: []string{authenticationv1.GroupName}, Resources: []string{"tokenreviews"}, Verbs: []string{"create"}},
 			{APIGroups: []string{authorizationv1.GroupName}, Resources: []string{"subjectaccessreviews"}, Verbs: []string{"create"}},
 		},
@@ -275,7 +288,7 @@ func allowances(node string) map[string][]policyv1alpha1.QuarantineRule {
 	}
 }
 
-func allowWords() []string { return []string{allowDrain, allowLook} }
+func allowWords() []string { return []string{allowDrain, allowLogs} }
 
 func allowRules(words []string, target quarantineTarget) ([]policyv1alpha1.QuarantineRule, error) {
 	all := allowances(target.Node)
@@ -283,7 +296,7 @@ func allowRules(words []string, target quarantineTarget) ([]policyv1alpha1.Quara
 	for _, word := range slices.Compact(slices.Sorted(slices.Values(words))) {
 		given, ok := all[word]
 		if !ok {
-			return nil, command.Usagef("--allow %q: want %s or %s%s", word, allowDrain, allowLook, command.DidYouMean(word, allowWords()))
+			return nil, command.Usagef("--allow %q: want %s or %s%s", word, allowDrain, allowLogs, command.DidYouMean(word, allowWords()))
 		}
 		rules = append(rules, given...)
 	}

@@ -33,7 +33,7 @@ itself.
 Exit status: 0 released, 2 there is no such Quarantine, or not all were deleted.`,
 		Example: `  node-authorizer release node/worker-1
   node-authorizer release incident-7 --dry-run`,
-		Args: command.Exactly("node/NAME, credential/ID or the name of a Quarantine"),
+		Args: oneTarget("node/NAME, credential/ID or the name of a Quarantine"),
 	}
 	connection := command.AddConnection(cmd)
 	cmd.ValidArgsFunction = completeReleased(connection)
@@ -41,10 +41,11 @@ Exit status: 0 released, 2 there is no such Quarantine, or not all were deleted.
 	output := command.AddFormat(cmd, render.Table, render.JSON, render.YAML)
 	output.RunE(func(cmd *cobra.Command, args []string, format render.Format) error {
 		r := &releasing{dryRun: *dryRun}
+		text := strings.Join(args, "/")
 		var err error
-		if kind, _, _ := strings.Cut(args[0], "/"); targetKind(kind) == "" {
-			r.name = args[0]
-		} else if r.target, err = parseTarget(args[0]); err != nil {
+		if kind, _, _ := strings.Cut(text, "/"); targetKind(kind) == "" {
+			r.name = text
+		} else if r.target, err = parseTarget(text); err != nil {
 			return err
 		}
 		if r.client, err = newQuarantineClient(connection); err != nil {
