@@ -4,6 +4,7 @@
 package apiproxy
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -19,11 +20,13 @@ import (
 	"sync"
 )
 
-// Request is a request that was forwarded.
+// Request is a request that was received.
 type Request struct {
 	Method, Path string
 	// Query is the query, without the question mark.
 	Query string
+	// Status is the answer of kube-apiserver; 0 while there is none.
+	Status int
 }
 
 // Proxy is the proxy. It forwards requests with their credentials.
@@ -78,13 +81,16 @@ func Listen(options Options) (*Proxy, error) {
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true},
 		FlushInterval: -1,
 		// Broken connections are expected.
-		ErrorLog:       log.New(io.Discard, "", 0),
-		ModifyResponse: func(response *http.Response) error { return p.wait(response.Request, true) },
+		ErrorLog: log.New(io.Discard, "", 0),
+		ModifyResponse: func(response *http.Response) error {
+			p.note(response)
+			return p.wait(response.Request, true)
+		},
 		// If kube-apiserver is down, the connection breaks, and no answer is invented.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.server = &http.Server{ErrorLog: reverse.ErrorLog, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.record(r)
+		r = p.record(r)
 		if err := p.wait(r, false); err != nil {
 			panic(http.ErrAbortHandler)
 		}
@@ -168,8 +174,19 @@ func (p *Proxy) matchingHold(r *http.Request, answered bool) *Hold {
 	return nil
 }
 
-func (p *Proxy) record(r *http.Request) {
+// place is the key of a request's place in Proxy.passed.
+type place struct{}
+
+func (p *Proxy) record(r *http.Request) *http.Request {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.passed = append(p.passed, Request{Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery})
+	return r.WithContext(context.WithValue(r.Context(), place{}, len(p.passed)-1))
+}
+
+// note records the answer to a request.
+func (p *Proxy) note(response *http.Response) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passed[response.Request.Context().Value(place{}).(int)].Status = response.StatusCode
 }

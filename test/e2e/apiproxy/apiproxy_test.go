@@ -66,8 +66,8 @@ func TestRequestsAreForwardedAndRecorded(t *testing.T) {
 	if err := get(t.Context(), client, p.Address()+"/secrets?limit=1"); err != nil {
 		t.Fatal(err)
 	}
-	passed := p.Passed()
-	if len(passed) != 1 || passed[0] != (Request{Method: "GET", Path: "/secrets", Query: "limit=1"}) || arrived.Load() != 1 {
+	passed, want := p.Passed(), Request{Method: "GET", Path: "/secrets", Query: "limit=1", Status: http.StatusOK}
+	if len(passed) != 1 || passed[0] != want || arrived.Load() != 1 {
 		t.Errorf("passed %v, arrived %d", passed, arrived.Load())
 	}
 }
