@@ -85,9 +85,20 @@ func TestFilesWithoutInputForChecksAreAnError(t *testing.T) {
 	}
 }
 
+func TestASnapshotOfAnotherVersionIsNotRead(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cluster.snapshot")
+	if err := os.WriteFile(file, []byte("apiVersion: snapshot.node-authorizer.io/v2\nkind: Snapshot\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Read(t.Context(), []string{file}, ReadOptions{})
+	if err == nil || !strings.Contains(err.Error(), "apiVersion snapshot.node-authorizer.io/v2 is not known to this version") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestMissingInputsOfASnapshot(t *testing.T) {
 	report := Examine(
-		readText(t, "apiVersion: snapshot.node-authorizer.io/v1\nkind: Snapshot\nkubernetesVersion: v1.36.3\nrbacReadable: true\n"),
+		readText(t, "apiVersion: snapshot.node-authorizer.io/v1alpha1\nkind: Snapshot\nkubernetesVersion: v1.36.3\nrbacReadable: true\n"),
 		Options{},
 	)
 	for _, resource := range []string{"configmaps", resourceRequests, resourceAPIServers} {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/node-authorizer/node-authorizer/internal/finding"
 	"github.com/node-authorizer/node-authorizer/internal/state/manifest"
+	"github.com/node-authorizer/node-authorizer/internal/state/source"
 	"github.com/node-authorizer/node-authorizer/kubeversion"
 )
 
@@ -159,16 +160,8 @@ func lastOf[T any](list []T, compare func(a, b T) int) []T {
 
 // snapshot reads the header of a snapshot.
 func (r *reader) snapshot(d *manifest.Document) error {
-	var header struct {
-		KubernetesVersion string `json:"kubernetesVersion"`
-		RBACReadable      bool   `json:"rbacReadable"`
-		Missing           []struct {
-			Group    string `json:"group"`
-			Resource string `json:"resource"`
-			Reason   string `json:"reason"`
-		} `json:"missing"`
-	}
-	if err := d.Decode(&header); err != nil {
+	header, err := source.HeaderOf(d)
+	if err != nil {
 		return err
 	}
 	r.cluster.Snapshot = true

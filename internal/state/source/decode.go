@@ -29,7 +29,7 @@ type object struct {
 type content struct {
 	objects []object
 	skipped []string // kinds, with group
-	headers []*snapshotHeader
+	headers []*SnapshotHeader
 	// unused are objects of kinds that only an inventory needs, where none is made.
 	unused []kind
 	// mappings is true if the ConfigMap kube-system/aws-auth is among the documents that are not kept.
@@ -44,7 +44,11 @@ func (c *content) decode(d *manifest.Document, opts FileOptions) error {
 		return err
 	}
 	if d.Group() == snapshotGroup {
-		return c.header(d)
+		header, err := HeaderOf(d)
+		if err == nil {
+			c.headers = append(c.headers, header)
+		}
+		return err
 	}
 	if opts.Templates {
 		if made, err := c.template(d); made || err != nil {

@@ -75,7 +75,7 @@ type loader struct {
 	opts  FileOptions
 	// policy holds RBAC objects until it is known whether they are from a cluster.
 	policy  []object
-	headers []*snapshotHeader
+	headers []*SnapshotHeader
 	plain   bool // whether a file without snapshot header was among them
 	kept    int
 	// inParts leaves the objects of a snapshot to [State.Read].
@@ -181,7 +181,7 @@ func displayName(o apiObject) string {
 	return o.GetNamespace() + "/" + o.GetName()
 }
 
-func (l *loader) applyHeader(file string, h *snapshotHeader) error {
+func (l *loader) applyHeader(file string, h *SnapshotHeader) error {
 	s := l.state
 	if h.KubernetesVersion != "" {
 		if s.ServerVersion != "" && s.ServerVersion != h.KubernetesVersion {
@@ -221,7 +221,7 @@ func (s *State) setVersion(version string) {
 // finish decides whether to compute aggregated cluster roles: in manifests no
 // controller has done it, in a cluster its controller does.
 func (l *loader) finish() {
-	fromCluster := !l.plain && !slices.ContainsFunc(l.headers, func(h *snapshotHeader) bool { return !h.Cluster })
+	fromCluster := !l.plain && !slices.ContainsFunc(l.headers, func(h *SnapshotHeader) bool { return !h.Cluster })
 	l.state.fromCluster = fromCluster
 	if fromCluster {
 		return

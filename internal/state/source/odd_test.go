@@ -20,7 +20,7 @@ import (
 func oddObjects() map[string][]oddjson.Place {
 	all := map[string][]oddjson.Place{
 		fmt.Sprintf(`{"apiVersion":"%s/%s","kind":%q,"objects":{}}`, snapshotGroup, snapshotVersion, snapshotKind): oddjson.Places(
-			snapshotHeader{}),
+			SnapshotHeader{}),
 	}
 	for k := range kindCount {
 		info := k.describe()

@@ -22,8 +22,8 @@ const (
 	snapshotKind    = "Snapshot"
 )
 
-// snapshotHeader is the first document of a snapshot.
-type snapshotHeader struct {
+// SnapshotHeader is the first document of a snapshot.
+type SnapshotHeader struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	// KubernetesVersion of the server, "v1.36.3"; empty when unknown.
@@ -51,17 +51,13 @@ type snapshotMissing struct {
 	Reason   string `json:"reason"`
 }
 
-// header adds the header of a snapshot.
-func (c *content) header(d *manifest.Document) error {
+// HeaderOf reads the header of a snapshot, which must be of the version that is known.
+func HeaderOf(d *manifest.Document) (*SnapshotHeader, error) {
 	if err := checkVersion(d.Kind, d.APIVersion); err != nil {
-		return d.Fail(err)
+		return nil, d.Fail(err)
 	}
-	var header snapshotHeader
-	if err := d.Decode(&header); err != nil {
-		return err
-	}
-	c.headers = append(c.headers, &header)
-	return nil
+	header := new(SnapshotHeader)
+	return header, d.Decode(header)
 }
 
 // checkVersion returns an error for headers of other versions.
@@ -85,7 +81,7 @@ func newExpectation(file string) *expectation {
 	return &expectation{file: file, expected: map[string]int{}}
 }
 
-func (e *expectation) add(h *snapshotHeader) {
+func (e *expectation) add(h *SnapshotHeader) {
 	e.snapshot = true
 	for kind, n := range h.Objects {
 		e.expected[kind] += n
@@ -168,7 +164,7 @@ func WriteSnapshot(w io.Writer, s *State) error {
 	for k := range kindCount {
 		objects[k] = s.retained.sorted(k)
 	}
-	header, err := s.snapshotHeader(&objects)
+	header, err := s.SnapshotHeader(&objects)
 	if err == nil {
 		err = snapshot.Write(w, header, allOf(&objects))
 	}
@@ -190,9 +186,9 @@ func allOf(objects *[kindCount][]snapshot.Object) iter.Seq[snapshot.Object] {
 	}
 }
 
-// snapshotHeader returns the text of the header.
-func (s *State) snapshotHeader(objects *[kindCount][]snapshot.Object) ([]byte, error) {
-	header := snapshotHeader{
+// SnapshotHeader returns the text of the header.
+func (s *State) SnapshotHeader(objects *[kindCount][]snapshot.Object) ([]byte, error) {
+	header := SnapshotHeader{
 		APIVersion:        snapshotGroup + "/" + snapshotVersion,
 		Kind:              snapshotKind,
 		KubernetesVersion: s.ServerVersion,

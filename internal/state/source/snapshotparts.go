@@ -73,7 +73,7 @@ func openSnapshot(file manifest.File) (*snapshot.File, error) {
 
 // loadWholeKinds applies the header, and the objects of kinds that are not read in parts.
 func (l *loader) loadWholeKinds(p *parts, expected *expectation) error {
-	var header snapshotHeader
+	var header SnapshotHeader
 	if err := json.Unmarshal(p.file.Header, &header); err != nil {
 		return fmt.Errorf("header of the snapshot: %w", strictjson.Explain(err))
 	}
